@@ -6,11 +6,16 @@ import sys
 import zipfile
 from pathlib import Path
 
+import grimp
 import pytest
 
 from tests.architecture.trees import ROOT
 
 FOR_DEVELOPERS = {"bench", "lab"}
+RUN_BY_OTHERS = ("waypost.stores.sql.migrations.", "waypost.v1.")
+"""Alembic runs the revisions by their folder; the stubs of ``waypost.v1`` are for callers."""
+NOT_PLUGGED_IN = {"waypost.stores.redis.schedule"}
+"""Parts that requirements name as partly there: tested, and in no stack yet."""
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +42,20 @@ def test_each_module_is_in_exactly_one_wheel(wheels: dict[str, Path]) -> None:
     assert runtime.isdisjoint(lab)
     assert runtime | lab == modules(ROOT / "src")
     assert {name.split("/")[1] for name in lab} == FOR_DEVELOPERS
+
+
+def test_nothing_that_tests_alone_use_is_installed() -> None:
+    """Each module is imported by another one, or named in a text, as entry points, commands and features are."""
+    graph = grimp.build_graph("waypost", cache_dir=None)
+    texts = "".join(path.read_text() for path in [ROOT / "pyproject.toml", *(ROOT / "src").rglob("*.py")])
+    unused = {
+        module
+        for module in graph.modules
+        if not graph.find_modules_that_directly_import(module) and not graph.find_children(module)
+        if not module.endswith(".__main__") and not module.startswith(RUN_BY_OTHERS)
+        if f'"{module}' not in texts
+    }
+    assert unused == NOT_PLUGGED_IN
 
 
 @pytest.mark.parametrize("command", [["lab"], ["lab", "check", "--list"], ["bench", "kernel"], ["demo", "--once"]])

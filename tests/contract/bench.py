@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Sequence
 
 from tests.amending import withdraw
@@ -32,12 +33,19 @@ RETRY_MS = 10 * SECOND_MS
 
 _numbers = itertools.count(1)
 _floor = 0
+_noise = bytes(10)
+
+
+def begin_ids() -> None:
+    """Let ids begin anew for a test: of its own time, and no test before it had them."""
+    global _floor, _noise
+    _floor, _noise = 0, os.urandom(10)
 
 
 def new_id(now: Instant) -> NotificationId:
-    """An id that sorts after all before it."""
+    """An id that sorts after all before it in this test."""
     global _floor
-    ids, _floor = next_ids(now, 1, b"\0" * 10, _floor)
+    ids, _floor = next_ids(now, 1, _noise, _floor)
     return ids[0]
 
 

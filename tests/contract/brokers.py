@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Protocol
 
+from tests.memory.broker import MemorySchedule
 from waypost.domain.time import MINUTE_MS
 from waypost.ports.broker import Schedule
-from waypost.stores.memory.broker import MemorySchedule
 from waypost.stores.redis.schedule import RedisSchedule
 from waypost.stores.redis.settings import RedisSettings
 from waypost.stores.redis.wire import SinglePrimary

@@ -17,7 +17,7 @@ import pytest_asyncio
 
 from scripts.services.postgres import Postgres
 from scripts.services.shared import Shared
-from tests.contract.bench import Bench
+from tests.contract.bench import Bench, begin_ids
 from tests.contract.claims import ClaimsUnderTest
 from tests.contract.clock import START
 from tests.contract.log import LogUnderTest
@@ -30,6 +30,12 @@ from tests.contract.stores import MemoryUnderTest, StoreUnderTest
 from tests.engines import BuildSchema, beside, postgres_template, run_sql
 from waypost.ports.promises import Promise
 from waypost.stores.sql.database import prepare
+
+
+@pytest.fixture(autouse=True)
+def own_ids() -> None:
+    """Ids of each test's own time, which the clocks of tests before it did not move on."""
+    begin_ids()
 
 
 @pytest.fixture(scope="session")

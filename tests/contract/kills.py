@@ -53,6 +53,16 @@ async def nothing(bench: Bench) -> None:
     """No preparation."""
 
 
+async def accepted(bench: Bench) -> None:
+    """Accept the three that are known."""
+    await bench.accept(*(known(n) for n in range(1, 4)))
+
+
+async def lease_all(bench: Bench) -> None:
+    """Lease all that is there."""
+    bench.leased = await bench.take()
+
+
 async def sound(bench: Bench) -> dict[NotificationId, NotificationDetail]:
     """Check what holds at any moment: nothing half-written, one state each, the journal and the rows agree."""
     records = await bench.store.views.history(HistoryQuery(APP, limit=1000))

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Protocol
 
 from tests.contract.clock import StoppedClock
+from waypost.adapters.in_process.limiter import MemoryLimiter
 from waypost.adapters.mapped.limiter import MappedLimiter
 from waypost.ports.limiter import Limiter
-from waypost.stores.memory.limiter import MemoryLimiter
 from waypost.stores.redis.limiter import RedisLimiter
 from waypost.stores.redis.settings import RedisSettings
 from waypost.stores.redis.wire import SinglePrimary

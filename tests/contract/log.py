@@ -40,9 +40,9 @@ from waypost.ports.ledger import Arrived, LogEntry
 from waypost.ports.promises import Promise
 from waypost.ports.views import Views
 from waypost.ports.work import Acceptance, Lease, NewNotification, Replay, Settled, Work
-from waypost.stores.kafka.consumer import PartitionRef
 from waypost.stores.kafka.log import LedgerStore, Log
 from waypost.stores.kafka.messages import decided_in, task_in
+from waypost.stores.kafka.partitions import PartitionRef
 from waypost.stores.kafka.settings import KafkaSettings
 from waypost.stores.kafka.topics import TopicNames
 from waypost.telemetry.sink import Silent
@@ -292,6 +292,7 @@ class Attentive:
 
     async def amend(self, amendments: Sequence[Amendment], now: Instant) -> list[Amended]:
         """See Work; what is taken back on the log is heard of by all before the test goes on."""
+        await self._under_test.caught_up()
         await self._under_test.recorded()
         answers = await self._work.amend(amendments, now)
         await self._under_test.heard(self._told)

@@ -7,9 +7,9 @@ from typing import Final
 
 import pytest
 
+from tests.memory.work import MemoryWork
 from waypost.ports.promises import Promise
 from waypost.stores.kafka.promises import KEPT as KEPT_BY_LOG
-from waypost.stores.memory.work import MemoryWork
 from waypost.stores.sql.claims.work import ClaimedWork
 from waypost.stores.sql.work import SqlWork
 

@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import msgspec
 
-from tests.amending import withdraw
-from tests.contract.bench import APP, Bench, again, by_content, by_key, intent, parked, sent, targets
+from tests.contract.bench import APP, Bench, again, by_content, by_key, intent, sent, targets
 from tests.contract.bulk_scenarios import BULK
 from tests.contract.clock import START
 from tests.contract.erasure_scenarios import ERASING
-from tests.contract.kills import Scenario, finish, known, nothing, sound
+from tests.contract.kills import Scenario, accepted, finish, known, lease_all, nothing, sound
+from tests.contract.order_scenarios import ORDERED
 from tests.contract.wait_scenarios import WAITING
-from waypost.domain.amendment import NotOpen, Withdrawn
 from waypost.domain.delivery import FailureClass
 from waypost.domain.notification import Guarantee
 from waypost.domain.settlement import Dead
-from waypost.domain.status import FINAL, DeliveryStatus, NotificationStatus
-from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, later
-from waypost.ports.work import Accepted, Duplicate, NewNotification, NotReplayable, Replay, Settled
+from waypost.domain.status import DeliveryStatus, NotificationStatus
+from waypost.domain.time import HOUR_MS, MINUTE_MS, later
+from waypost.ports.work import Accepted, Duplicate, NewNotification, Settled
 
-SENT, CANCELLED, UNKNOWN = NotificationStatus.SENT, NotificationStatus.CANCELLED, NotificationStatus.UNKNOWN
-WHY = "cancelled by the caller"
+SENT, UNKNOWN = NotificationStatus.SENT, NotificationStatus.UNKNOWN
 DEAD = Dead("500", "away", FailureClass.RETRYABLE, letter=True)
 DEADLINE_MS = 10 * MINUTE_MS
 
-SCENARIOS: dict[str, Scenario] = BULK | ERASING | WAITING
-
-
-async def _accepted(bench: Bench) -> None:
-    await bench.accept(*(known(n) for n in range(1, 4)))
+SCENARIOS: dict[str, Scenario] = BULK | ERASING | ORDERED | WAITING
 
 
 # Accepting.
@@ -57,10 +51,6 @@ async def _accept_was_killed(bench: Bench) -> str:
 SCENARIOS["accept"] = Scenario("key claimed … record durable … 202", nothing, nothing, _accept, _accept_was_killed)
 
 # Settling.
-
-
-async def _lease_all(bench: Bench) -> None:
-    bench.leased = await bench.take()
 
 
 async def _settle_part(bench: Bench) -> None:
@@ -92,13 +82,13 @@ async def _settle_part_was_killed(bench: Bench) -> str:
 
 
 SCENARIOS["settle part"] = Scenario(
-    "sent … settled; some targets settled … others", _accepted, _lease_all, _settle_part, _settle_part_was_killed
+    "sent … settled; some targets settled … others", accepted, lease_all, _settle_part, _settle_part_was_killed
 )
 
 
 async def _part_settled(bench: Bench) -> None:
-    await _accepted(bench)
-    await _lease_all(bench)
+    await accepted(bench)
+    await lease_all(bench)
     lease = bench.leased
     parts = [Settled(item.notification, (sent(0, bench.now),), targets(2)) for item in lease.items]
     await bench.settle(lease, *parts)
@@ -125,7 +115,7 @@ async def _settle_rest_was_killed(bench: Bench) -> str:
 
 
 SCENARIOS["settle rest"] = Scenario(
-    "last target settled … acknowledged", _part_settled, _lease_all, _settle_rest, _settle_rest_was_killed
+    "last target settled … acknowledged", _part_settled, lease_all, _settle_rest, _settle_rest_was_killed
 )
 
 # Intents.
@@ -162,7 +152,7 @@ async def _intent_was_killed(bench: Bench) -> str:
 
 
 SCENARIOS["intent"] = Scenario(
-    "at_most_once: intent … sent … settled", _accepted_careful, _lease_all, _intend_and_settle, _intent_was_killed
+    "at_most_once: intent … sent … settled", _accepted_careful, lease_all, _intend_and_settle, _intent_was_killed
 )
 
 # Releasing.
@@ -198,98 +188,6 @@ async def _release_was_killed(bench: Bench) -> str:
 
 
 SCENARIOS["release"] = Scenario("due entry released … confirmed", _much_is_due, nothing, _release, _release_was_killed)
-
-# Withdrawing.
-
-
-async def _open_in_every_way(bench: Bench) -> None:
-    await _accepted(bench)
-    lease = await bench.take()
-    retried, waiting = lease.items[1].notification, lease.items[2].notification
-    parts = [
-        Settled(lease.items[0].notification, given_back=True),
-        Settled(retried, (sent(0, bench.now), again(1, bench.now)), targets(2)),
-        Settled(waiting, (parked(0, bench.now, waiting.expires_at),), targets(1)),
-    ]
-    assert await bench.settle(lease, *parts) == []
-
-
-async def _withdraw(bench: Bench) -> None:
-    await withdraw(bench.worker, APP, [known(n).id for n in range(1, 4)], WHY, bench.now)
-
-
-async def _withdraw_was_killed(bench: Bench) -> str:
-    details = await sound(bench)
-    ids = [known(n).id for n in range(1, 4)]
-    were_open = {details[one].record.status not in FINAL for one in ids}
-    assert len(were_open) == 1, "all of the call or nothing"
-    answers = await withdraw(bench.worker, APP, ids, WHY, bench.now)
-    bench.clock.advance(DAY_MS)
-    assert await bench.leasable() == []
-    assert list((await bench.store.views.statuses(APP, ids)).values()) == [CANCELLED, SENT, CANCELLED]
-    await sound(bench)
-    if were_open == {True}:
-        assert {type(answer) for answer in answers} == {Withdrawn}
-        return "open; the repeat withdraws"
-    assert answers == [NotOpen(CANCELLED), NotOpen(SENT), NotOpen(CANCELLED)]
-    return "withdrawn; the repeat says so"
-
-
-SCENARIOS["withdraw"] = Scenario(
-    "cancel at the same moment: waiting", _open_in_every_way, nothing, _withdraw, _withdraw_was_killed
-)
-
-
-async def _withdraw_leased_was_killed(bench: Bench) -> str:
-    await sound(bench)
-    leasable = await bench.leasable()
-    statuses = set((await bench.store.views.statuses(APP, [known(n).id for n in range(1, 4)])).values())
-    await sound(bench)
-    if statuses == {CANCELLED}:
-        assert leasable == []
-        return "withdrawn; not sent by anybody else"
-    assert len(leasable) == 3, "all of the call or nothing"
-    return "open; leased again"
-
-
-SCENARIOS["withdraw leased"] = Scenario(
-    "cancel at the same moment: leased", _accepted, _lease_all, _withdraw, _withdraw_leased_was_killed
-)
-
-# Replaying.
-
-
-async def _failed(bench: Bench) -> None:
-    await _accepted(bench)
-    lease = await bench.take()
-    dead = [msgspec.structs.replace(sent(n, bench.now), settlement=DEAD) for n in range(2)]
-    parts = [Settled(item.notification, tuple(dead), targets(2)) for item in lease.items]
-    assert await bench.settle(lease, *parts) == []
-
-
-def _replays() -> list[Replay]:
-    return [Replay(APP, known(n).id, START, later(START, DAY_MS)) for n in range(1, 4)]
-
-
-async def _replay(bench: Bench) -> None:
-    await bench.accept(*_replays())
-
-
-async def _replay_was_killed(bench: Bench) -> str:
-    details = await sound(bench)
-    rounds = {detail.record.round for detail in details.values()}
-    answers = await bench.accept(*_replays())
-    assert len(await bench.leasable()) == 3
-    await finish(await bench.crash())
-    if rounds == {1}:
-        assert {type(answer) for answer in answers} == {Accepted}
-        return "failed still; the repeat starts the round"
-    assert rounds == {2}, "all of the batch or nothing"
-    assert set(answers) == {NotReplayable(known=True)}
-    return "started; the repeat starts no other"
-
-
-SCENARIOS["replay"] = Scenario("replay ordered … answered", _failed, nothing, _replay, _replay_was_killed)
 
 # A whole life, killed anywhere.
 
@@ -350,5 +248,5 @@ async def _hand_over_was_killed(bench: Bench) -> str:
 
 
 SCENARIOS["hand over"] = Scenario(
-    "leased … routed … handed over … sent … settled", _accepted, _lease_all, _hand_over, _hand_over_was_killed
+    "leased … routed … handed over … sent … settled", accepted, lease_all, _hand_over, _hand_over_was_killed
 )

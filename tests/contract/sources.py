@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from tests.contract.log import ends_of
 from waypost.ports.source import PAYLOAD, Foreign, Source
-from waypost.stores.kafka.consumer import PartitionRef
+from waypost.stores.kafka.partitions import PartitionRef
 from waypost.stores.kafka.settings import KafkaSourceSettings
 from waypost.stores.kafka.source import KafkaSource
 from waypost.stores.redis.settings import RedisSettings, RedisSourceSettings
@@ -49,6 +49,10 @@ class SourceUnderTest(Protocol):
 
     async def left(self) -> int:
         """How many messages would still be handed out when all members are gone."""
+        ...
+
+    async def unacknowledged(self) -> int:
+        """How many messages the server does not know to be acknowledged, whoever has them."""
         ...
 
     async def dead(self) -> list[tuple[str, bytes]]:
@@ -101,6 +105,10 @@ class RedisSourceUnderTest:
         (group,) = [dict(zip(each[::2], each[1::2], strict=True)) for each in groups]
         (unread,) = await self.wire.execute([("XRANGE", self.stream, b"(" + group[b"last-delivered-id"], "+")])
         return int(group[b"pending"]) + len(unread)
+
+    async def unacknowledged(self) -> int:
+        """See SourceUnderTest."""
+        return await self.left()
 
     async def dead(self) -> list[tuple[str, bytes]]:
         """See SourceUnderTest."""
@@ -156,18 +164,22 @@ class KafkaSourceUnderTest:
         """See SourceUnderTest."""
         while self.members:
             await self.members.pop().stop()
+        return await self.unacknowledged()
+
+    async def unacknowledged(self) -> int:
+        """See SourceUnderTest: members say so about once a second."""
         committed = await self.committed()
         return sum(end - committed[place] for place, end in (await ends_of(self.admin, list(committed))).items())
 
     async def committed(self) -> dict[PartitionRef, int]:
-        """Where the group goes on in each partition."""
+        """List where the group goes on in each partition."""
         at = [TopicPartition(self.stream, number) for number in range(PARTITIONS)]
         asked = self.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(self.settings.group, at)])
         found = await asyncio.wrap_future(asked[self.settings.group])
         return {PartitionRef(each.topic, each.partition): max(0, each.offset) for each in found.topic_partitions or ()}
 
     async def group_state(self) -> ConsumerGroupState:
-        """Whether the members' group is settled."""
+        """Ask whether the members' group is settled."""
         (asked,) = self.admin.describe_consumer_groups([self.settings.group]).values()
         state: ConsumerGroupState = (await asyncio.wrap_future(asked)).state
         return state

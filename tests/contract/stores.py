@@ -6,6 +6,18 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from tests.contract.clock import StoppedClock
+from tests.memory.audit import MemoryAudit
+from tests.memory.bulk import MemoryBulk, MemoryBulkViews, MemoryOptOuts
+from tests.memory.dedup import MemoryDedup
+from tests.memory.devices import MemoryDevices
+from tests.memory.erasures import MemoryErasures
+from tests.memory.journal import MemoryJournal
+from tests.memory.keys import MemoryKeys
+from tests.memory.marks import MemoryMarks
+from tests.memory.retention import MemoryRetention
+from tests.memory.store import MemoryStore
+from tests.memory.views import MemoryViews
+from tests.memory.work import MemoryWork
 from waypost.domain.time import MINUTE_MS
 from waypost.ports.audit import Audit
 from waypost.ports.bulk import Bulk, BulkViews, OptOuts
@@ -18,18 +30,6 @@ from waypost.ports.marks import Marks
 from waypost.ports.retention import Retention
 from waypost.ports.views import Views
 from waypost.ports.work import Work
-from waypost.stores.memory.audit import MemoryAudit
-from waypost.stores.memory.bulk import MemoryBulk, MemoryBulkViews, MemoryOptOuts
-from waypost.stores.memory.dedup import MemoryDedup
-from waypost.stores.memory.devices import MemoryDevices
-from waypost.stores.memory.erasures import MemoryErasures
-from waypost.stores.memory.journal import MemoryJournal
-from waypost.stores.memory.keys import MemoryKeys
-from waypost.stores.memory.marks import MemoryMarks
-from waypost.stores.memory.retention import MemoryRetention
-from waypost.stores.memory.store import MemoryStore
-from waypost.stores.memory.views import MemoryViews
-from waypost.stores.memory.work import MemoryWork
 
 LEASE_MS = MINUTE_MS
 Strikes = Sequence[Callable[[Erasure], Awaitable[None]]]

@@ -51,10 +51,9 @@ async def test_what_redis_lost_is_known_from_what_was_recorded(ledger_store: Sql
 
 
 async def test_what_was_forgotten_before_it_was_recorded_stays_forgotten(
-    ledger_store: SqlUnderTest, redis_url: str, monkeypatch: pytest.MonkeyPatch
+    ledger_store: SqlUnderTest, redis_url: str
 ) -> None:
     """The next equal request is new, whenever the recorder writes down what is in the log."""
-    monkeypatch.setattr("tests.contract.bench._floor", 0)  # ids of the time that the store has
     wire = SinglePrimary(RedisSettings(url=redis_url, timeout_s=10), Silent())
     await wire.start()
     try:
@@ -124,7 +123,6 @@ async def test_what_is_forgotten_while_it_is_being_recorded_stays_forgotten(
     emptied_postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By another process, on the other side of a change of slice: who forgets waits for the recorder's commit."""
-    monkeypatch.setattr("tests.contract.bench._floor", 0)
     recording, forgetting = SqlUnderTest(emptied_postgres), SqlUnderTest(emptied_postgres)
     await recording.open()
     await forgetting.open()

@@ -15,12 +15,12 @@ import pytest_asyncio
 
 from tests.contract.clock import StoppedClock
 from tests.contract.limiters import LimiterUnderTest, LocalLimiterUnderTest, redis_limiter_under_test
+from waypost.adapters.in_process.limiter import MemoryLimiter
 from waypost.adapters.mapped.limiter import MappedLimiter
 from waypost.domain.errors import Unavailable
 from waypost.domain.limits import FixedWindow, Granted, TokenBucket, Wait
 from waypost.domain.time import DAY_MS, HOUR_MS
 from waypost.runtime.clock import SystemClock
-from waypost.stores.memory.limiter import MemoryLimiter
 
 pytestmark = pytest.mark.asyncio
 

@@ -18,7 +18,7 @@ from waypost.domain.settlement import Again, Parked
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, later
 from waypost.stores.kafka import assignment
-from waypost.stores.kafka.consumer import PartitionRef
+from waypost.stores.kafka.partitions import PartitionRef
 from waypost.stores.kafka.rereading import Found
 from waypost.stores.kafka.task_queue import Shelved, Waiting
 

@@ -27,15 +27,6 @@ from waypost.telemetry import Silent
 pytestmark = [pytest.mark.asyncio, pytest.mark.engines]
 
 
-@pytest.fixture(autouse=True)
-def ids_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ids never go back: those of tests before, whose clocks went on for days, would put these into the future.
-
-    So ids come again; a test that takes some back does so in a year of its own, since all share a topic for that.
-    """
-    monkeypatch.setattr("tests.contract.bench._floor", 0)
-
-
 @pytest_asyncio.fixture
 async def elsewhere(log_store: LogUnderTest) -> AsyncIterator[Log]:
     """A process of another machine, which accepted nothing yet and does not deliver."""
@@ -84,7 +75,6 @@ async def test_what_is_not_recorded_is_cancelled_from_elsewhere_by_its_own_app_a
     log_store: LogUnderTest, elsewhere: Log
 ) -> None:
     """The process that accepted it may be gone, and no recorder there."""
-    log_store.clock.advance(300 * DAY_MS)
     worker = (await log_store.open_workers(1))[0]
     bench = Bench(log_store, worker)
     made = notification(bench.now)
@@ -116,7 +106,6 @@ async def test_what_is_recorded_while_it_is_cancelled_is_not_called_cancelled(
     log_store: LogUnderTest, elsewhere: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The recorder comes between the two looks for it: the log has it, and a worker may have begun."""
-    log_store.clock.advance(301 * DAY_MS)
     bench = Bench(log_store, (await log_store.open_workers(1))[0])
     made = notification(bench.now)
     await bench.accept(made)

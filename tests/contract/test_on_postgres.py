@@ -15,22 +15,17 @@ import pytest_asyncio
 from scripts.services.postgres import Postgres
 from scripts.services.service import HOST
 from tests.adapters.sql.test_plans import LISTS, OF_ONE_APP
-from tests.contract.bench import APP, Bench, by_key, notification, sent, targets
-from tests.contract.clock import START
+from tests.contract.bench import Bench, by_key, notification, sent, targets
 from tests.contract.sql import SqlUnderTest, settings_of
 from tests.journeys.harness import until
 from tests.proxy import before
 from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.domain.progress import Stale
 from waypost.domain.time import HOUR_MS
-from waypost.ports.views import HistoryQuery
 from waypost.ports.work import Accepted, Duplicate, NewNotification, Settled
 from waypost.stores.sql import accept, devices, lease, pending_changes, plain_settlements, promote
-from waypost.stores.sql.database import prepare
 from waypost.stores.sql.engine import Connection
-from waypost.stores.sql.migrations import latest
 from waypost.stores.sql.postgres.connection import connect
-from waypost.stores.sql.postgres.engine import MIGRATION_LOCK, PostgresEngine
 from waypost.stores.sql.postgres.statements import over_list, translated
 from waypost.stores.sql.sharing import SqlOwnership
 from waypost.stores.sql.work import SqlWork
@@ -234,65 +229,6 @@ async def test_once_a_server_is_known_to_be_away_requests_are_refused_before_any
 
         await until(back, "it accepts again")
         await under_test.close()
-
-
-@pytest.mark.asyncio
-async def test_a_migration_that_would_have_to_wait_gives_up_and_intake_goes_on(
-    store: SqlUnderTest, emptied_postgres: str
-) -> None:
-    """Somebody else's long read has the table; who comes after a statement that waits for its lock waits, too."""
-    bench = Bench(store, (await store.open_workers(1))[0])
-    engine = PostgresEngine(settings_of(emptied_postgres))
-    with psycopg.connect(emptied_postgres) as reader:
-        reader.execute("SELECT count(*) FROM notification")
-
-        def migrate() -> None:
-            with engine._connect() as connection, pytest.raises(psycopg.errors.LockNotAvailable):
-                connection.execute("ALTER TABLE notification ADD COLUMN later bigint")
-
-        migrating = asyncio.create_task(asyncio.to_thread(migrate))
-        made = [await bench.accepted(user=f"user-{n}") for n in range(3)]
-        await migrating
-        made.append(await bench.accepted(user="user-4"))
-    assert await bench.leasable() == [each.id for each in made]
-
-
-@pytest.mark.asyncio
-async def test_an_index_is_made_once_although_several_start_at_once_and_intake_goes_on(
-    store: SqlUnderTest, emptied_postgres: str
-) -> None:
-    """Those who wait for their turn keep no transaction open, for which an index made concurrently would wait."""
-    bench = Bench(store, (await store.open_workers(1))[0])
-    made = await bench.accepted()
-    version = "UPDATE alembic_version SET version_num = '0007' RETURNING version_num"
-    with psycopg.connect(emptied_postgres, autocommit=True) as connection:
-        connection.execute("DROP INDEX notification_of_app, notification_due_of_app, receipt_due_of_app")
-        connection.execute("ALTER TABLE bulk_job DROP COLUMN failure")
-        connection.execute("DROP TABLE claim")
-        connection.execute("ALTER TABLE receipt DROP COLUMN waits")
-        connection.execute("ALTER TABLE outbox ADD COLUMN done_at bigint")
-        assert connection.execute(version.encode()).fetchall() == [("0007",)]
-    starting = [asyncio.to_thread(prepare, settings_of(emptied_postgres), START) for _ in range(4)]
-    prepared, later = await asyncio.gather(asyncio.gather(*starting), bench.accepted(user="bob"))
-    assert sorted(str(found) for found, _ in prepared) == ["0007", *[latest()] * 3]
-    names = "'notification_of_app'::regclass, 'notification_due_of_app'::regclass, 'receipt_due_of_app'::regclass"
-    valid = f"SELECT indisvalid FROM pg_index WHERE indexrelid IN ({names})"  # noqa: S608 - names of ours
-    assert asked(emptied_postgres, valid) == [(True,)] * 3
-    listed = await store.views.history(HistoryQuery(APP))
-    assert [each.notification.id for each in listed] == [later.id, made.id]
-
-
-@pytest.mark.parametrize("ahead", [0, 1])
-def test_whoever_finds_a_schema_that_it_knows_waits_for_no_migration(ahead: int, emptied_postgres: str) -> None:
-    """A worker of the version before that is started again while the next one makes an index for an hour, say."""
-    found = f"{int(latest()) + ahead:04}"
-    with psycopg.connect(emptied_postgres, autocommit=True) as migrating:
-        migrating.execute(b"SELECT pg_advisory_lock(%d)" % MIGRATION_LOCK)
-        migrating.execute("UPDATE alembic_version SET version_num = %s", (found,))
-        try:
-            assert prepare(settings_of(emptied_postgres), START) == (found, found)
-        finally:
-            migrating.execute("UPDATE alembic_version SET version_num = %s", (latest(),))
 
 
 @pytest.mark.asyncio

@@ -175,6 +175,17 @@ async def test_a_relay_outlives_a_fault_of_one_turn(stack: PublishedUnderTest, m
     await relay.stop()
 
 
+async def test_a_relay_that_is_woken_as_it_stops_stops(stack: PublishedUnderTest) -> None:
+    """The end of what it waits for swallows no cancellation."""
+    (bench,) = await benches(stack, 1)
+    relay = stack.relay_of(bench.worker)
+    relay.start()
+    await asyncio.sleep(0)  # it waits
+    await asyncio.sleep(0)
+    relay.wake()
+    await relay.stop()
+
+
 async def test_what_was_published_is_dropped_after_a_while_and_nothing_else(stack: PublishedUnderTest) -> None:
     """Requirement S4-14."""
     (bench,) = await benches(stack, 1)

@@ -14,7 +14,11 @@ import pytest_asyncio
 from tests.adapters.redis.noted import Noted
 from tests.contract.clock import StoppedClock
 from tests.contract.sources import RedisSourceUnderTest, body, redis_source_under_test
+from tests.memory.dedup import MemoryDedup
+from tests.memory.store import MemoryStore
+from tests.memory.work import MemoryWork
 from tests.unbounded import UNBOUNDED
+from waypost.adapters.in_process.limiter import MemoryLimiter
 from waypost.domain.backlog import Backlog
 from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.domain.ids import AppId, CallerId
@@ -29,10 +33,6 @@ from waypost.pipeline.intake import Caller, Intake
 from waypost.ports.source import Foreign
 from waypost.ports.work import Acceptance, Accepted, InProgress, NewNotification, Replay
 from waypost.runtime.clock import RandomIds
-from waypost.stores.memory.dedup import MemoryDedup
-from waypost.stores.memory.limiter import MemoryLimiter
-from waypost.stores.memory.store import MemoryStore
-from waypost.stores.memory.work import MemoryWork
 from waypost.stores.redis.source import RedisSource
 from waypost.telemetry import Event, Metric
 

@@ -53,14 +53,21 @@ async def test_a_schedule_is_taken_back(bench: Bench) -> None:
     assert await bench.status(made) is NotificationStatus.CANCELLED
 
 
+@promise(Promise.ANSWERS_CANCELS)
 async def test_an_unknown_id_was_never_open(bench: Bench) -> None:
     answers = await withdraw(bench.worker, OTHER_APP, [new_id(bench.now)], WHY, bench.now)
     assert answers == [NotOpen(None)]
 
 
+@promise(Promise.ANSWERS_CANCELS)
 async def test_another_apps_notification_is_unknown(bench: Bench) -> None:
     made = await bench.accepted()
     assert await withdraw(bench.worker, OTHER_APP, [made.id], WHY, bench.now) == [NotOpen(None)]
+
+
+async def test_another_app_cancels_nothing(bench: Bench) -> None:
+    made = await bench.accepted()
+    await withdraw(bench.worker, OTHER_APP, [made.id], WHY, bench.now)
     assert await bench.leasable() == [made.id]
 
 

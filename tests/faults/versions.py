@@ -1,4 +1,4 @@
-"""Other versions of Waypost: wheels of this tree and of a commit, each in an environment of its own."""
+"""Versions of Waypost: wheels of this tree and of the next one, each in an environment of its own."""
 
 from __future__ import annotations
 
@@ -9,28 +9,20 @@ import venv
 from pathlib import Path
 from typing import Final
 
-from scripts.services.service import Missing
+from tests import later_migration
+from waypost.stores.sql.migrations import VERSIONS
 
 ROOT: Final = Path(__file__).parents[2]
-MIGRATIONS: Final = ROOT / "src" / "waypost" / "adapters" / "sql" / "migrations" / "versions"
+WHAT_A_WHEEL_NEEDS: Final = ("src", "scripts", "requirements", "pyproject.toml", "README.md", "LICENSE")
 
 
-def before_newest_migration() -> str:
-    """The last commit that did not have it, where all do that are older; Missing where the clone goes not so far."""
-    newest = max(MIGRATIONS.glob("[0-9]*.py"))
-    try:
-        added = _git("log", "--diff-filter=A", "--format=%H", "--", str(newest))
-        return _git("rev-parse", "--verify", "--quiet", f"{added.splitlines()[-1]}^" if added else "HEAD")
-    except (subprocess.CalledProcessError, FileNotFoundError) as failed:
-        raise Missing(f"the history before {newest.stem} is not here: git fetch --unshallow") from failed
-
-
-def checked_out(commit: str, folder: Path) -> Path:
-    """The tree of *commit*, in a new folder."""
-    archive = folder.with_suffix(".zip")
-    _git("archive", "--output", str(archive), commit)
-    shutil.unpack_archive(archive, folder)
-    archive.unlink()
+def with_a_later_migration(folder: Path) -> Path:
+    """This tree as it will be with one migration more, in a new folder."""
+    folder.mkdir()
+    for name in WHAT_A_WHEEL_NEEDS:
+        source = ROOT / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
+    later_migration.add_to(folder / VERSIONS.relative_to(ROOT))
     return folder
 
 
@@ -47,8 +39,3 @@ def installed(tree: Path, folder: Path) -> str:
     subprocess.run([*pip, "--require-hashes", "-r", tree / "requirements" / "server.txt"], check=True)
     subprocess.run([*pip, "--no-deps", *(folder / "wheel").glob("*.whl")], check=True)
     return python
-
-
-def _git(*arguments: str) -> str:
-    said = subprocess.run(["git", "-C", ROOT, *arguments], check=True, capture_output=True, text=True)
-    return said.stdout.strip()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,13 @@ from typing import Any
 import aiohttp
 import yaml
 
+from tests.journeys.lab import Lab
+from tests.journeys.processes import environment_of_a_service, killed, parent_of, started, state_of
 from waypost.bootstrap.registry import load
 from waypost.cli.keys import make_key
 
 DEADLINE_S = 150.0
 """For whatever must come by itself: generous, because machines stand still at times."""
-START_S = 240.0
-"""For a process to be ready: most of it is the interpreter's own work, which a busy machine takes its time for."""
 POLL_S = 0.05
 PROMPT_RETRIES = {"max_retries": 200, "base_ms": 100, "cap_ms": 1000, "jitter": "full"}
 """A policy that never gives up within a test and never makes one wait."""
@@ -54,68 +53,6 @@ class Kill:
 
     before: float
     after: float
-
-
-class Lab:
-    """A provider lab in a process of its own."""
-
-    def __init__(self, directory: Path, session: aiohttp.ClientSession) -> None:
-        self.directory = directory
-        self.urls: dict[str, str] = {}
-        self.python_path: Path | None = None
-        self.options: tuple[str, ...] = ()
-        """More of its command line."""
-        self._session = session
-        self._process: subprocess.Popen[str] | None = None
-
-    async def start(self) -> None:
-        """Start it, on the ports that it had before if it ran before."""
-        command = [sys.executable, "-m", "waypost.lab", "--json", "--directory", str(self.directory), *self.options]
-        for name in ("apns", "fcm", "webpush", "oauth", "admin"):
-            port = self.urls[name].split("/")[2].rpartition(":")[2] if self.urls else "0"
-            command += [f"--{name}-port", port]
-        self._process, self.urls = await _started(command, self.directory.with_name("lab.log"), self.python_path)
-
-    @property
-    def pid(self) -> int:
-        """Of its process."""
-        assert self._process is not None
-        return self._process.pid
-
-    def end(self) -> None:
-        """Kill it: what arrived is forgotten."""
-        _killed(self._process)
-
-    async def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """One call of its admin API."""
-        sent = None if body is None else io.BytesIO(json.dumps(body).encode())  # what is long goes by pieces
-        async with self._session.request(method, self.urls["admin"] + path, data=sent) as answer:
-            said = await answer.json()
-            assert answer.status < 300, said
-            return said
-
-    async def script(self, *rules: Json) -> None:
-        """Put these fault rules in force, and no others."""
-        await self.ask("POST", "/faults", list(rules))
-
-    async def heal(self) -> None:
-        """No more faults."""
-        await self.ask("DELETE", "/faults")
-
-    async def met(self) -> list[int]:
-        """How often each fault rule has acted."""
-        met: list[int] = (await self.ask("GET", "/faults"))["met"]
-        return met
-
-    async def copies(self) -> dict[str, dict[str, int]]:
-        """Accepted copies by notification and token."""
-        copies: dict[str, dict[str, int]] = await self.ask("GET", "/summary")
-        return copies
-
-    async def arrivals(self, notification_id: str) -> list[Json]:
-        """The accepted pushes of one notification, in order."""
-        found = await self.ask("GET", f"/received?limit=1000&notification_id={notification_id}")
-        return [each for each in found["received"] if each["accepted"]]
 
 
 class Service:
@@ -178,9 +115,9 @@ class Service:
         listen = self.url.removeprefix("http://") or "127.0.0.1:0"
         program = [*self.prefix, self.python, "-m", "waypost.cli"]
         command = [*program, "serve", "--json", "--config", str(self.config_path)]
-        _killed(self.process)
+        killed(self.process)
         log = self.directory / "serve.log"
-        self.process, ready = await _started([*command, "--listen", listen], log, self.python_path)
+        self.process, ready = await started([*command, "--listen", listen], log, self.python_path)
         self.url = ready["url"]
         self.grpc = ready.get("grpc") or ""
 
@@ -195,7 +132,7 @@ class Service:
         command = [self.python, "-m", "waypost.cli", "keys", "create", "--app", "demo", "--caller", "tests"]
         said = [*command, "--config", str(apart)]
         made = await asyncio.to_thread(
-            subprocess.run, said, env=_environment(None), stdout=subprocess.PIPE, text=True, check=True
+            subprocess.run, said, env=environment_of_a_service(None), stdout=subprocess.PIPE, text=True, check=True
         )
         self.key = made.stdout.strip()
 
@@ -207,7 +144,7 @@ class Service:
 
     def worker_pids(self) -> list[int]:
         """The processes that do the work, by age."""
-        children = [pid for pid in self._processes() if _parent(pid) == self.pid]
+        children = [pid for pid in self._processes() if parent_of(pid) == self.pid]
         return sorted(children) or [self.pid]
 
     async def kill(self, pid: int) -> Kill:
@@ -216,7 +153,7 @@ class Service:
         os.kill(pid, signal.SIGKILL)
 
         async def gone() -> bool:
-            return _state(pid) in "XZ"
+            return state_of(pid) in "XZ"
 
         await until(gone, f"the end of process {pid}")
         await self.lab.ask("GET", "/")  # the lab answers in the order of what reached it
@@ -226,12 +163,12 @@ class Service:
         """Wait for the end of the main process; its exit status."""
         assert self.process is not None
         status = await asyncio.to_thread(self.process.wait, deadline_s)
-        _killed(self.process)
+        killed(self.process)
         return status
 
     def end(self) -> None:
         """Kill all of it: also workers that are frozen or lost their supervisor."""
-        _killed(self.process)
+        killed(self.process)
         for pid in self._processes():
             os.kill(pid, signal.SIGKILL)
 
@@ -304,59 +241,3 @@ async def running(
         finally:
             service.end()
             lab.end()
-
-
-async def _started(
-    command: list[str], log: Path, python_path: Path | None = None
-) -> tuple[subprocess.Popen[str], Json]:
-    """Start *command* and read its ready line; its stderr is added to *log*."""
-    process = _spawned(command, log, python_path)
-    assert process.stdout is not None
-    line = await asyncio.wait_for(asyncio.to_thread(process.stdout.readline), START_S)
-    if not line:
-        _killed(process)
-        raise AssertionError(f"{command[2]} did not start:\n{_end_of(log)}")
-    return process, json.loads(line)
-
-
-def _spawned(command: list[str], log: Path, python_path: Path | None) -> subprocess.Popen[str]:
-    with log.open("a") as errors:
-        environment = _environment(python_path)
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment)
-
-
-def _end_of(log: Path) -> str:
-    return log.read_text()[-2000:]
-
-
-def _environment(python_path: Path | None) -> Mapping[str, str]:
-    """Ours, without what would configure a service."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("WAYPOST_")}
-    if python_path is not None:
-        kept["PYTHONPATH"] = os.pathsep.join([str(python_path), *filter(None, [kept.get("PYTHONPATH")])])
-    return kept
-
-
-def _killed(process: subprocess.Popen[str] | None) -> None:
-    if process is None:
-        return
-    process.kill()
-    process.wait()
-    if process.stdout is not None:
-        process.stdout.close()
-
-
-def _state(pid: int) -> str:
-    """As in proc(5); X is gone."""
-    return _stat(pid)[0]
-
-
-def _parent(pid: int) -> int:
-    return int(_stat(pid)[1])
-
-
-def _stat(pid: int) -> list[str]:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return ["X", "0"]

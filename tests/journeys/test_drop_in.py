@@ -21,7 +21,7 @@ from scripts.services.postgres import Postgres
 from scripts.services.redis import Redis
 from tests.adapters.stream.owner import GROUP, LOG, STREAM, TOKENS, Owner, until
 from tests.engines import beside, run_sql
-from tests.journeys.harness import Lab
+from tests.journeys.lab import Lab
 from tests.tables import AddRow
 from waypost.config.drop_in import REQUIRED
 

@@ -17,17 +17,17 @@ from waypost.bench.stack import BenchStack, running, settled
 
 BATCH = 100
 SMALL_BATCH = 10
-"""Of the runs that measure latency: in a large batch one waits for the other."""
+"""Notifications in a batch of the runs that measure latency: in a large batch one waits for the other."""
 SHARES = (0.1, 0.5, 0.9)
-"""Of the peak found; the last is held for as long as is asked, the others for a third of it."""
+"""Shares of the peak found; the last is held for as long as is asked, the others for a third of it."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is run."""
+    """The amount of work in one run."""
 
     users: int
-    """In the registry, with 2.5 devices each."""
+    """Users in the registry, with 2.5 devices each."""
     warm_up: int
     notifications: int
     sustained_s: float
@@ -35,19 +35,19 @@ class Size:
 
 @dataclass(frozen=True)
 class Burst:
-    """What it took to deliver notifications that were all submitted as fast as Waypost took them."""
+    """The cost of delivering notifications that were all submitted as fast as Waypost took them."""
 
     count: int
     deliveries: int
     per_s: float
-    """Between the first and the last tenth."""
+    """Deliveries a second between the first and the last tenth."""
     own_us: float
-    """CPU of a delivery."""
+    """CPU of a delivery, microseconds."""
     gateway_us: float
     load_us: float
 
     def rows(self, bench: str, name: str) -> list[Row]:
-        """As figures."""
+        """Return the result as rows of the table."""
         against = f"gateway {self.gateway_us:.1f}, load {self.load_us:.1f}"
         return [
             row(bench, f"{name}: deliveries a second", self.per_s, "1/s"),
@@ -56,7 +56,7 @@ class Burst:
 
 
 def run(programs: Programs, size: Size) -> list[Row]:
-    """With two workers; latency and memory at parts of the peak."""
+    """Measure with two workers, then latency and memory at parts of the peak."""
     with running(programs, 2, size.users) as stack:
         burst(stack, 0, size.warm_up, users=size.users)
         seen = burst(stack, size.warm_up, size.notifications, users=size.users)
@@ -82,7 +82,7 @@ def burst(stack: BenchStack, first: int, count: int, *, users: int, batch: int =
 
 
 def steady_rate(stack: BenchStack, before: int, expected: float) -> float:
-    """Deliveries a second from the first tenth of *expected* to the last, while they happen."""
+    """Measure deliveries a second from the first tenth of *expected* to the last, while they happen."""
     points: list[tuple[float, int]] = []
     for share in (0.1, 0.9):
         total = reached(stack.gateway, before + int(expected * share))

@@ -1,4 +1,4 @@
-"""Stands in for APNs, FCM and push services: ``python -m waypost.bench.gateway PEM``; counts, checks nothing.
+"""A stand-in for APNs, FCM and push services: ``python -m waypost.bench.gateway PEM``; counts, checks nothing.
 
 PEM holds certificate and key. Prints ``{"port": …, "admin": …}``: TLS, and plain HTTP for the bench. A token that
 begins with ``dead`` is gone; one that begins with ``fade`` is throttled once for each notification. The text after
@@ -66,7 +66,7 @@ def _first(pattern: re.Pattern[bytes], body: bytes) -> bytes:
 
 
 class ReceivedCount:
-    """What has come, over all connections."""
+    """The counts of what has come, over all connections."""
 
     def __init__(self) -> None:
         self.latency_s = dict.fromkeys(CLASSES, 0.0)
@@ -76,7 +76,7 @@ class ReceivedCount:
         self._fading: set[tuple[bytes, bytes]] = set()
 
     def take(self, path: bytes, body: bytes) -> tuple[str, int, bytes]:
-        """The class, status and body of the answer to a push."""
+        """Return the class, status and body of the answer to a push."""
         if path.startswith(b"/3/device/"):
             name, token = "apns", path[10:]
         elif path.endswith(b"/messages:send"):
@@ -100,7 +100,7 @@ class ReceivedCount:
         return "accepted"
 
     def admin(self, target: str) -> bytes:
-        """What the bench asks for."""
+        """Answer what the bench asks for."""
         asked = urlsplit(target)
         match asked.path:
             case "/counts":
@@ -118,7 +118,7 @@ class ReceivedCount:
 
 
 class WaypostConnection(asyncio.Protocol):
-    """One of Waypost's connections; one that does not begin as HTTP/2 asks for an OAuth grant."""
+    """A connection of Waypost's; one that does not begin as HTTP/2 asks for an OAuth grant."""
 
     def __init__(self, reception: ReceivedCount) -> None:
         self._reception = reception

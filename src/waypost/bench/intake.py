@@ -1,4 +1,4 @@
-"""What it costs to accept: durable, answered 202. All is for tomorrow, so nothing is sent beside it."""
+"""The cost of accepting: durable, answered 202. All is for tomorrow, so nothing is sent meanwhile."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ WAYS = {
     "by both": '"idempotency_key":"order-{n}","dedup_window":86400,',
     "without": '"dedup_window":0,',
 }
-"""By its content, by an idempotency key, by both, and not at all."""
+"""The ways of dedup: by content, by an idempotency key, by both, and not at all."""
 
 
 def run(programs: Programs) -> list[Row]:
-    """Rounds in turn, each way of dedup; the medians."""
+    """Measure each way of dedup in rounds, in turn; return the medians."""
     rows: list[Row] = []
     first = 0
     with running(programs, WORKERS, 0) as stack:

@@ -22,10 +22,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from waypost.bench.programs import GatewayProgram, Programs, cpu_s, gateway
 from waypost.bench.rows import Row, row
 from waypost.http2 import COMPILED, Answer, Origin, Pool, PoolSettings, Result, encode_headers
+from waypost.runtime.python import MODULE
 
 REQUESTS = 40_000
 REQUESTS_WHERE_SLOW = 10_000
-"""Of a run in which the server takes its time."""
+"""Requests of a run in which the server takes its time."""
 ROUNDS = 3
 SHAPES = ((1, 500), (4, 250), (25, 100))
 """Connections, and requests in flight on each."""
@@ -37,7 +38,7 @@ BODY = b"x" * 400
 
 
 def run(programs: Programs, requests: int) -> list[Row]:
-    """Every number of connections against a server that answers at once; medians of rounds in turn."""
+    """Measure each number of connections against a server that answers at once; medians of rounds in turn."""
     form = "compiled" if COMPILED else "as Python"
     with tempfile.TemporaryDirectory() as name:
         cert_file, pem_file = certificates(Path(name))
@@ -63,14 +64,14 @@ def _beside(server: GatewayProgram, cert_file: Path, shape: Shape) -> tuple[floa
 
 
 def measured(port: int, cert_file: Path, shape: Shape, environment: Mapping[str, str] = os.environ) -> float:
-    """CPU microseconds a request in a process of its own, connecting included."""
-    command = [sys.executable, "-m", "waypost.bench.kernel", str(port), str(cert_file), *map(str, shape)]
+    """Measure CPU microseconds a request in a process of its own, connecting included."""
+    command = [*MODULE, "waypost.bench.kernel", str(port), str(cert_file), *map(str, shape)]
     ended = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
     return float(ended.stdout)
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:
-    """A self-signed certificate for localhost and its key, as PEM files."""
+    """Make a self-signed certificate for localhost and its key, as PEM files."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now = datetime.datetime.now(datetime.UTC)
@@ -90,7 +91,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
 
 
 def certificates(folder: Path) -> tuple[Path, Path]:
-    """The certificate alone, for who trusts it, and with its key, for the gateway."""
+    """Make the certificate alone, for who trusts it, and with its key, for the gateway."""
     cert_file, key_file = certificate(folder)
     both = folder / "both.pem"
     both.write_bytes(cert_file.read_bytes() + key_file.read_bytes())
@@ -98,7 +99,7 @@ def certificates(folder: Path) -> tuple[Path, Path]:
 
 
 async def _requests(port: int, trust: ssl.SSLContext, connections: int, streams: int, requests: int) -> float:
-    """CPU microseconds a request, connecting included."""
+    """Measure CPU microseconds a request, connecting included."""
     loop = asyncio.get_running_loop()
     before = time.process_time()
     pool = Pool(

@@ -1,4 +1,4 @@
-"""How long from when a notification was due to be submitted until the gateway has each of its requests."""
+"""The time from when a notification was due to be submitted until the gateway has each of its requests."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from waypost.bench.stack import BenchStack
 
 CONNECTIONS = 64
 PAUSE_S = 2.0
-"""A delivery that was throttled comes a second later."""
+"""Seconds between two looks: a delivery that was throttled comes a second later."""
 TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True)
 class Latency:
-    """Of all requests to APNs and FCM whose notifications came from one load; Web Push hides what it carries."""
+    """The latency of all requests to APNs and FCM from one load; Web Push hides what it carries."""
 
     submitted: int
     p50_ms: float
@@ -53,7 +53,7 @@ def latency(stack: BenchStack, first: int, *, rate: float, seconds: float, least
 
 
 def _all_of(gateway: GatewayProgram, wanted: Container[int], least: int) -> list[tuple[int, int]]:
-    """The marks *wanted*, once nothing more of them comes; TimeoutError where fewer than *least* have come."""
+    """Return the marks *wanted*, once no more of them come; TimeoutError where fewer than *least* have come."""
     until = time.monotonic() + TIMEOUT_S
     before = -1
     while time.monotonic() < until:

@@ -1,4 +1,4 @@
-"""Loads a REST door: ``python -m waypost.bench.load HOST:PORT KEY name=value …``; says what it saw as JSON.
+"""A load on the REST API: ``python -m waypost.bench.load HOST:PORT KEY name=value …``; prints what it saw as JSON.
 
 ``connections`` (8) requests at once of ``batch`` (1) notifications each, to ``users`` (1000) in turn, until ``count``
 notifications have been submitted; with ``rate``, that many a second, late or not: a request's latency counts from when
@@ -21,11 +21,11 @@ import uvloop
 
 AGAIN = {429, 503}
 REPEAT_AFTER_S = 0.05
-"""What is answered 429 or 503 is asked again, as a caller would."""
+"""Seconds after which a request answered 429 or 503 is repeated, as a caller would."""
 
 
 class LoadPlan:
-    """What is to be submitted, and what became of it."""
+    """The notifications to submit, and what became of them."""
 
     def __init__(self, address: str, key: str, wishes: dict[str, str]) -> None:
         self._host = address
@@ -43,7 +43,7 @@ class LoadPlan:
         self.marks = bytearray()
 
     async def submit(self) -> None:
-        """One connection: one request after the other."""
+        """Submit over one connection, one request after the other."""
         host, port = self._host.split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         while self._taken < self._count:
@@ -83,7 +83,7 @@ class LoadPlan:
             self.marks += struct.pack("<QQQQ", self._first + taken, many, due_us, now_us)
 
     def report(self) -> dict[str, object]:
-        """As the caller reads it."""
+        """Report the result as the caller reads it."""
         waited = sorted(self._latencies_s)
         parts = {f"p{share}_ms": waited[len(waited) * share // 100] * 1000 for share in (50, 95, 99)}
         seconds = time.perf_counter() - self._began

@@ -7,7 +7,6 @@ import json
 import os
 import struct
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -15,42 +14,43 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from waypost.runtime.python import MODULE
+
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 TAKEN = {"200", "202"}
-"""200 is for what was said before: where Waypost took it and answered 503 all the same."""
+"""The statuses of what was taken; 200 is for a repeat, where Waypost took it and answered 503 all the same."""
 ASKED_AGAIN = {"429", "503"}
 
 
 @dataclass(frozen=True)
 class Programs:
-    """How a gateway and a load generator are started."""
+    """The commands that start a gateway and a load generator."""
 
     name: str
     gateway: tuple[str, ...]
-    """Takes a PEM file with certificate and key, and prints its ports (`GatewayProgram`)."""
+    """The command that takes a PEM file with certificate and key, and prints its ports (`GatewayProgram`)."""
     load: tuple[str, ...]
-    """Takes HOST:PORT, a key and ``name=value …``, and prints what it saw (`Load`)."""
+    """The command that takes HOST:PORT, a key and ``name=value …``, and prints what it saw (`Load`)."""
 
 
-_PYTHON = (sys.executable, "-m")
-OWN = Programs("ours", (*_PYTHON, "waypost.bench.gateway"), (*_PYTHON, "waypost.bench.load"))
+OWN = Programs("ours", (*MODULE, "waypost.bench.gateway"), (*MODULE, "waypost.bench.load"))
 
 
 def cpu_s(pid: int) -> float:
-    """CPU seconds of a process so far, in its own code and in the system's."""
+    """Measure CPU seconds of a process so far, in its own code and in the system's."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) * TICK_S
 
 
 def peak_mib(pid: int) -> float:
-    """The most memory that was resident of a process so far."""
+    """Measure the most memory that was resident of a process so far."""
     (line,) = (each for each in Path(f"/proc/{pid}/status").read_text().splitlines() if each.startswith("VmHWM"))
     return int(line.split()[1]) / 1024
 
 
 class GatewayProgram:
-    """A running gateway and its admin door (waypost.bench.gateway says what it answers)."""
+    """A running gateway and its admin port (waypost.bench.gateway says what it answers)."""
 
     def __init__(self, pid: int, port: int, admin_port: int) -> None:
         self.pid = pid
@@ -59,29 +59,29 @@ class GatewayProgram:
         self._admin = http.client.HTTPConnection("127.0.0.1", admin_port)
 
     def counts(self) -> dict[str, Any]:
-        """By class (``apns``, ``fcm``, ``webpush``): accepted, dead, throttled, distinct tokens and deliveries."""
+        """Return by class (``apns``, ``fcm``, ``webpush``): accepted, dead, throttled, and distinct deliveries."""
         counts: dict[str, Any] = json.loads(self._ask("/counts"))
         return counts
 
     def total(self, *kinds: str) -> int:
-        """The sum over all classes of some counts."""
+        """Sum up some counts over all classes."""
         counts = self.counts()
         return sum(counts[name][kind] for name in ("apns", "fcm", "webpush") for kind in kinds)
 
     def marks(self) -> Iterator[tuple[int, int]]:
-        """The mark of each accepted request that had one, and when it came in µs since 1970."""
+        """Yield the mark of each accepted request that had one, and when it came in µs since 1970."""
         return struct.iter_unpack("<QQ", self._ask("/marks"))
 
     def forget_marks(self) -> None:
-        """Begin the marks anew."""
+        """Forget the marks seen so far."""
         self._ask("/forget")
 
     def set_latency(self, **by_class: int | str) -> None:
-        """How many milliseconds an answer of a class takes; ``never`` is a black hole."""
+        """Set how many milliseconds an answer of a class takes; ``never`` is a black hole."""
         self._ask("/set?" + "&".join(f"{name}={value}" for name, value in by_class.items()))
 
     def close(self) -> None:
-        """Ask nothing more."""
+        """Close the connection."""
         self._admin.close()
 
     def _ask(self, path: str) -> bytes:
@@ -95,7 +95,7 @@ class GatewayProgram:
 
 @contextmanager
 def gateway(programs: Programs, pem_file: Path) -> Iterator[GatewayProgram]:
-    """A gateway with the certificate and key of *pem_file*, for as long as the block."""
+    """Run a gateway with the certificate and key of *pem_file*, for as long as the block."""
     process = subprocess.Popen([*programs.gateway, pem_file], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
@@ -124,7 +124,7 @@ def reached(server: GatewayProgram, wanted: int, timeout_s: float = 300.0) -> in
 
 
 class Load:
-    """A load under way (waypost.bench.load says what can be asked of it)."""
+    """A load in progress (waypost.bench.load says what can be asked of it)."""
 
     def __init__(self, programs: Programs, url: str, key: str, **wishes: object) -> None:
         named = [f"{name}={value}" for name, value in wishes.items()]
@@ -138,7 +138,7 @@ class Load:
         return self._process.poll() is None
 
     def result(self) -> dict[str, Any]:
-        """What it saw, once it has ended; RuntimeError where anything was refused for good."""
+        """Return what it saw, once it has ended; RuntimeError where anything was refused for good."""
         before_s = _children_s()
         text, _ = self._process.communicate()
         if self._process.returncode != 0:
@@ -149,7 +149,7 @@ class Load:
         return seen | {"cpu_s": _children_s() - before_s}
 
     def stop(self) -> None:
-        """End it now, whatever it has seen."""
+        """Stop it now, whatever it has seen."""
         self._process.kill()
         self._process.communicate()
 

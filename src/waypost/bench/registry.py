@@ -46,7 +46,7 @@ def register(connection: Connection, rows: Iterable[dict[str, Any]]) -> None:
 
 
 def devices(gateway_url: str, users: int, *, web: bool = True, app: str = APP) -> Iterator[dict[str, Any]]:
-    """The rows of so many users; without *web* the browsers are Android devices."""
+    """Yield the rows of so many users; without *web* the browsers are Android devices."""
     serial = apple = 0
     for user in range(users):
         for index, wanted in enumerate(OF_FOUR_USERS[user % 4]):
@@ -61,7 +61,7 @@ def devices(gateway_url: str, users: int, *, web: bool = True, app: str = APP) -
 
 
 def iphones(users: int) -> Iterator[dict[str, Any]]:
-    """The rows of users who have one iOS device each, none of them dead or throttled."""
+    """Yield the rows of users who have one iOS device each, none of them dead or throttled."""
     for user in range(users):
         yield _row(APP, f"vip-{user}", "iphone", "ios") | _token("ios", "", f"vip {user}", "")
 

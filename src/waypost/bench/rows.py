@@ -1,4 +1,4 @@
-"""One figure of a bench."""
+"""A figure of a bench."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class Row(TypedDict):
     value: float
     unit: str
     against: str | None
-    """What it is measured against, and how that did in the same run."""
+    """The thing that it is measured against, and its figure in the same run."""
     ratio: float | None
     """The value divided by that."""
 
 
 def row(bench: str, name: str, value: float, unit: str, against: str | None = None, ratio: float | None = None) -> Row:
-    """A figure with three digits that mean something."""
+    """Build a figure with three significant digits."""
     shown = None if ratio is None else _short(ratio)
     return Row(bench=bench, name=name, value=_short(value), unit=unit, against=against, ratio=shown)
 

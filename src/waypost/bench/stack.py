@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +18,7 @@ from waypost.bench.programs import GatewayProgram, Load, Programs, cpu_s, gatewa
 from waypost.bench.registry import APP, devices, iphones, register
 from waypost.bench.stores import FILE, Base, Stands, connected, embedded
 from waypost.lab import credentials
+from waypost.runtime.python import MODULE
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -34,7 +34,7 @@ class BenchStack:
         self.base = base
         self.url = url
         self.keys = keys
-        """By app."""
+        """The keys, by app."""
         self.key = keys[APP]
         self.pid = pid
 
@@ -43,16 +43,16 @@ class BenchStack:
         return Load(self._programs, self.url, key or self.key, **wishes)
 
     def cpu_s(self) -> float:
-        """CPU seconds so far of all processes of Waypost."""
+        """Measure CPU seconds so far of all processes of Waypost."""
         return sum(cpu_s(pid) for pid in self._family())
 
     def memory_mib(self) -> float:
-        """Resident memory of all processes of Waypost."""
+        """Measure resident memory of all processes of Waypost."""
         pages = (int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in self._family())
         return sum(pages) * PAGE_BYTES / 2**20
 
     def peak_mib(self) -> float:
-        """The most memory that was resident of any one process of Waypost."""
+        """Measure the most memory that was resident of any one process of Waypost."""
         return max(peak_mib(pid) for pid in self._family())
 
     def _family(self) -> list[int]:
@@ -117,7 +117,7 @@ def _configuration(folder: Path, endpoint: str, workers: int, apps: tuple[str, .
 
 
 def _key(folder: Path, app: str) -> str:
-    command = [sys.executable, "-m", "waypost.cli", "keys", "create", "--app", app, "--caller", "bench"]
+    command = [*MODULE, "waypost.cli", "keys", "create", "--app", app, "--caller", "bench"]
     made = subprocess.run(
         [*command, "--config", str(folder / "waypost.yaml")], check=True, capture_output=True, text=True
     )
@@ -127,7 +127,7 @@ def _key(folder: Path, app: str) -> str:
 @contextmanager
 def _serving(folder: Path, module: Sequence[str]) -> Iterator[tuple[int, str]]:
     log = folder / "serve.log"
-    command = [sys.executable, "-m", *module, "serve", "--config", str(folder / "waypost.yaml"), "--json"]
+    command = [*MODULE, *module, "serve", "--config", str(folder / "waypost.yaml"), "--json"]
     with log.open("w") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
     assert process.stdout is not None
@@ -143,7 +143,7 @@ def _serving(folder: Path, module: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 class StoreBalance:
-    """What the store says became of everything."""
+    """The store's account of everything."""
 
     def __init__(self, stack: BenchStack) -> None:
         counted = "SELECT status, count(*) FROM {table} GROUP BY status"
@@ -153,12 +153,12 @@ class StoreBalance:
 
     @property
     def accepted(self) -> int:
-        """How many notifications there are, without the records of what was said twice."""
+        """The number of notifications, without the records of duplicates."""
         return sum(count for status, count in self.notifications.items() if status != "deduplicated")
 
     @property
     def open(self) -> int:
-        """How many notifications have no final status yet."""
+        """The number of notifications without a final status."""
         return int(self.notifications.get("pending", 0))
 
 
@@ -188,7 +188,7 @@ def settled(stack: BenchStack, submitted: int, known: int = 0) -> StoreBalance:
 
 
 def _balance(stack: BenchStack, ledger: StoreBalance, submitted: int, sent_before: int) -> None:
-    """Nothing lost, nothing twice: each notification is final once, and each receipt is one answer of the gateway."""
+    """Check that nothing is lost and nothing sent twice: one final status each, one receipt for each answer."""
     assert ledger.accepted == submitted, (ledger.notifications, submitted)
     counts = stack.gateway.counts()
     accepted, dead = stack.gateway.total("accepted"), stack.gateway.total("dead")

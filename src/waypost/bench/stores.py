@@ -1,4 +1,4 @@
-"""What a stack stands on: settings for waypost.yaml, and the store as the bench reads it."""
+"""The services that a stack needs: settings for waypost.yaml, and the store as the bench reads it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ FILE = "waypost.db"
 
 @dataclass(frozen=True)
 class Base:
-    """What a stack stands on, running."""
+    """The services that a stack needs, running."""
 
     settings: dict[str, Any]
-    """Of waypost.yaml."""
+    """Sections of waypost.yaml."""
     servers: dict[str, str] = field(default_factory=dict)
     """The URL of each."""
     cpu_s: Callable[[], dict[str, float]] = dict
@@ -28,7 +28,7 @@ class Base:
 
     @property
     def url(self) -> str:
-        """Of the store."""
+        """The URL of the store."""
         url: str = self.settings["store"]["url"]
         return url
 
@@ -38,13 +38,13 @@ Stands = Callable[[Path, ExitStack], Base]
 
 
 def embedded(folder: Path, _: ExitStack) -> Base:
-    """SQLite alone."""
+    """Build a stack on SQLite alone."""
     return Base({"store": {"url": f"sqlite:///{folder / FILE}"}})
 
 
 @contextmanager
 def connected(url: str, *, read_only: bool = False) -> Iterator[Connection]:
-    """A connection to the store of that URL."""
+    """Open a connection to the store of that URL."""
     connection: Any
     if is_postgres(url):
         from waypost.stores.sql.postgres.connection import connect  # noqa: PLC0415 - its client is an extra

@@ -24,8 +24,7 @@ from waypost.stores.sql.store import Store, open_store
 
 @asynccontextmanager
 async def open_admin_store(config: Config) -> AsyncIterator[Store]:
-    """The store as the command line uses it: same adapter, same write lock, no shard owned; tables of features
-    are made by workers and by ``waypost migrate``."""
+    """Open the store as the command line uses it: same adapter and write lock, no shard owned, no tables made."""
     store = await open_store(config.store, clock=SystemClock(), peers=None, telemetry=log_of(config))
     try:
         yield store
@@ -34,7 +33,7 @@ async def open_admin_store(config: Config) -> AsyncIterator[Store]:
 
 
 def recording(store: Store) -> Record:
-    """What puts on record the orders that are given on this machine."""
+    """Return a recorder of the orders that are given on this machine."""
     try:
         who = getpass.getuser()
     except (KeyError, OSError):  # a user without a name, as containers have them
@@ -49,7 +48,7 @@ def migrate_store(config: Config) -> tuple[str | None, str]:
 
 
 def store_engine(config: Config) -> str:
-    """Which library opens the store; ConfigurationError where it cannot serve what is configured."""
+    """Name the library that opens the store; ConfigurationError where it cannot serve what is configured."""
     if is_postgres(config.store.url):
         engine_of(config.store)  # its client is an extra: a ConfigurationError says how to get it
         from waypost.stores.sql.postgres.engine import PostgresEngine  # noqa: PLC0415 - as above

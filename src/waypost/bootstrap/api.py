@@ -1,4 +1,4 @@
-"""What callers ask of one worker, put together."""
+"""The API of one worker, put together."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from waypost.stores.sql.store import Store
 def intake_of(
     config: Config, stack_parts: StackParts, dedup: Dedup, context: DeliveryContext, worker: Worker
 ) -> Intake:
-    """What takes submissions in, whatever door they come by."""
+    """Build the intake, which takes submissions in, whatever entry point they come by."""
     return Intake(
         work=stack_parts.work,
         dedup=dedup,
@@ -60,7 +60,7 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
     metrics: PrometheusSink,
     grounds: Mapping[str, Ground],
 ) -> Api:
-    """What the doors speak of."""
+    """Build what the entry points call."""
     plugins = installed()
     defaults, ids, checks = intake.defaults, intake.ids, intake.checks
     keys, clock = stack_parts.keys or store.keys, context.clock

@@ -1,4 +1,4 @@
-"""What providers fan out, as the command line manages it: Apple's broadcast channels, FCM's topics."""
+"""Broadcasts that providers fan out, as the command line manages them: Apple's broadcast channels, FCM's topics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from waypost.runtime.clock import SystemClock
 
 
 def apns_channels(config: Config, app: AppId) -> AbstractAsyncContextManager[BroadcastChannels]:
-    """The broadcast channels of *app*; ConfigurationError where it has no account at Apple's."""
+    """Open the broadcast channels of *app*; ConfigurationError where it has no account at Apple's."""
     settings = config.apps[app].senders.get(APNS)
     if not isinstance(settings, ApnsSettings):
         raise ConfigurationError(CredentialId(app, APNS).section, "is needed for broadcast channels")
@@ -27,7 +27,7 @@ def apns_channels(config: Config, app: AppId) -> AbstractAsyncContextManager[Bro
 
 @asynccontextmanager
 async def fcm_topics(config: Config, app: AppId) -> AsyncIterator[TopicMembers]:
-    """The topics of *app*; ConfigurationError where it has no account at Google's, or one that cannot be used."""
+    """Open the topics of *app*; ConfigurationError where it has no account at Google's, or one that cannot be used."""
     settings = config.apps[app].senders.get(CHANNEL)
     if not isinstance(settings, FcmSettings):
         raise ConfigurationError(CredentialId(app, CHANNEL).section, "is needed for topics")

@@ -1,4 +1,4 @@
-"""What the reloader of a process holds: the sections of its senders, and the certificates of its doors."""
+"""The credentials that a process reloads: the sections of its senders, and the certificates of its listeners."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from waypost.runtime.renewal import RenewableSender
 from waypost.runtime.tls import ServerTls, first_end
 
 _TRUST: Final = "ca_file"
-"""Whom a sender trusts: many authorities, whose ends are not the app's affair."""
+"""The setting of the authorities that a sender trusts: their ends are not the app's affair."""
 
 
 class Sections:
-    """The apps as the file says now; fulfils ``LoadedCredential``, so that a changed file is read again."""
+    """The sections of all apps as the file says now; fulfils ``LoadedCredential``: a changed file is read again."""
 
     name: Final = "configuration"
 
@@ -43,7 +43,7 @@ class Sections:
         return None if app is None else app.senders.get(credential.slot)
 
     def end_of(self, credential: CredentialId) -> dt.date | None:
-        """Say what is said of its end."""
+        """Return the day that the configuration names as the end of a credential."""
         app = self._apps.get(credential.app)
         return None if app is None else app.expires_on.get(credential.slot)
 
@@ -88,12 +88,12 @@ class SenderCredential:
         await self.sender.renew(lambda: self._make(self._credential, section))
 
     def ends_at(self) -> Instant | None:
-        """The first of the ends of its certificates and the day that the configuration names."""
+        """Return the earliest end of its certificates and of the day that the configuration names."""
         return end_of_section(self._section, self._sections.end_of(self._credential))
 
 
 def credentials_of(config: Config, means: Means, sections: Sections) -> dict[CredentialId, SenderCredential]:
-    """One of each sender, not yet started."""
+    """Build the credential of each sender, not yet started."""
     found = sections_of(config)
 
     def make(credential: CredentialId, section: Any) -> Sender:
@@ -106,13 +106,13 @@ def credentials_of(config: Config, means: Means, sections: Sections) -> dict[Cre
 def held_by(
     sections: Sections, credentials: Mapping[CredentialId, SenderCredential], doors: Mapping[str, ServerTls]
 ) -> list[LoadedCredential]:
-    """All of a process, the configuration first: it says what the others are made of."""
+    """List all credentials of a process, the configuration first: it says what the others are made of."""
     senders: list[LoadedCredential] = [sections, *credentials.values()] if credentials else []
     return [*senders, *doors.values()]
 
 
 def ends_of(config: Config, doors: Mapping[str, ServerTls]) -> dict[str, Instant]:
-    """When each credential and certificate ends of which that is known."""
+    """Return when each credential and certificate ends, where that is known."""
     ends = {
         str(credential): end_of_section(section, config.apps[credential.app].expires_on.get(credential.slot))
         for credential, (_, section) in sections_of(config).items()
@@ -122,7 +122,7 @@ def ends_of(config: Config, doors: Mapping[str, ServerTls]) -> dict[str, Instant
 
 
 def end_of_section(section: object, expires_on: dt.date | None) -> Instant | None:
-    """The first of the ends of the certificates in its files, and of *expires_on*, a day in UTC."""
+    """Return the earliest end of the certificates in a section's files, and of *expires_on*, a day in UTC."""
     ends = [first_end(content) for content in _contents(file for name, file in files_of(section) if name != _TRUST)]
     if expires_on is not None:
         ends.append(from_datetime(dt.datetime.combine(expires_on, dt.time(), dt.UTC)))
@@ -130,7 +130,7 @@ def end_of_section(section: object, expires_on: dt.date | None) -> Instant | Non
 
 
 def files_of(section: object) -> list[tuple[str, str]]:
-    """The settings of a sender that are files, and the files."""
+    """List the settings of a sender that name files, and the files."""
     given = msgspec.structs.asdict(section) if isinstance(section, msgspec.Struct) else {}
     return [(name, str(value)) for name, value in given.items() if name.endswith("_file") and value is not None]
 

@@ -1,4 +1,4 @@
-"""What a worker delivers with, and what it does beside."""
+"""The contexts of a worker: what its deliveries, and its duties, work with."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def context_of(
     telemetry: Telemetry,
     poison: PoisonWatch,
 ) -> DeliveryContext:
-    """The senders of a worker, and all that its deliveries go by."""
+    """Build the context of a worker's deliveries: its senders, gates, rules and clock."""
     capabilities = {name: sender.capabilities for name, sender in senders.items()}
     budgets = {lane: chosen.in_flight for lane, chosen in config.lanes.items() if chosen.in_flight is not None}
     gates = Gates(capabilities, budgets, BreakerRules(), telemetry, rates)
@@ -65,7 +65,7 @@ def context_of(
 def credentials_by_app(
     config: Config, names: Iterable[CredentialId]
 ) -> dict[AppId, dict[Channel, tuple[CredentialId, ...]]]:
-    """What each app can send with, by channel; the default, which has no name, comes first."""
+    """List each app's credentials by channel; the default, which has no name, comes first."""
     found: dict[AppId, dict[Channel, tuple[CredentialId, ...]]] = {app: {} for app in config.apps}
     for name in sorted(names):
         of_app = found[name.app]
@@ -74,7 +74,7 @@ def credentials_by_app(
 
 
 def chores_of(config: Config, store: Store, stack_parts: StackParts, devices: Devices, dedup: Dedup) -> DutyContext:
-    """What a worker does now and then beside its deliveries."""
+    """Build the context of the duties that a worker does beside its deliveries."""
     keep_days = config.retention.notifications_days
     kept = store.journal, dedup, store.retention, store.bulk, store.erasures
     return DutyContext(stack_parts.work, devices, *kept, keep_days, stack_parts.record, stack_parts.shares_recording)

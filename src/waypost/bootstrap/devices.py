@@ -1,4 +1,4 @@
-"""Where the device registry is stored."""
+"""The place where the device registry is stored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def opened_devices(config: Config, store: Store, slot: int, telemetry: Telemetry) -> AsyncIterator[Devices]:
-    """The registry that the configuration names; one that is away is tried again whenever it is needed."""
+    """Open the registry that the configuration names; one that is away is tried again whenever it is needed."""
     if config.devices == "store":
         yield store.devices
         return
@@ -36,7 +36,7 @@ async def opened_devices(config: Config, store: Store, slot: int, telemetry: Tel
 
 
 async def migrate_devices(settings: CassandraSettings) -> tuple[int, int]:
-    """Bring a registry of its own to today's schema; its revisions before and after."""
+    """Bring a registry of its own to today's schema; return its revisions before and after."""
     _need_client()
     from waypost.stores.cassandra.schema import migrate  # noqa: PLC0415 - as above
 
@@ -44,7 +44,7 @@ async def migrate_devices(settings: CassandraSettings) -> tuple[int, int]:
 
 
 async def look_at_devices(settings: CassandraSettings) -> CassandraFindings:
-    """What the cluster says of itself; Unavailable where it says nothing."""
+    """Describe the cluster as it describes itself; Unavailable where it does not answer."""
     _need_client()
     from waypost.stores.cassandra.check import look  # noqa: PLC0415 - as above
 
@@ -52,7 +52,7 @@ async def look_at_devices(settings: CassandraSettings) -> CassandraFindings:
 
 
 def _need_client() -> None:
-    """ConfigurationError names what to install."""
+    """Check that the client is installed; ConfigurationError names what to install."""
     try:
         import acsylla  # noqa: F401, PLC0415 - an optional extra
     except ModuleNotFoundError:

@@ -15,6 +15,7 @@ from typing import Final
 import uvloop
 from msgspec.structs import replace
 
+from waypost.adapters.in_process.limiter import MemoryLimiter
 from waypost.adapters.jsonlines.sink import JsonLinesSink, standard_error
 from waypost.bootstrap.interpreter import share_the_interpreter
 from waypost.channels.fcm.plugin import PLUGIN
@@ -42,7 +43,6 @@ from waypost.runtime.poison import NoNotes, PoisonWatch
 from waypost.runtime.rates import RateGate
 from waypost.runtime.settler import Settler
 from waypost.runtime.ticker import Ticker
-from waypost.stores.memory.limiter import MemoryLimiter
 from waypost.stores.redis.jobs import RedisJobs
 from waypost.stores.redis.opening import redis_of
 from waypost.telemetry import Event, Telemetry
@@ -51,13 +51,13 @@ APP: Final = AppId(PROFILE)
 IN_FLIGHT: Final = 1_000
 HELD_LIMIT: Final = 20_000
 LISTEN_TIMEOUT_S: Final = 10.0
-"""Of the connection that waits inside Redis."""
+"""Seconds that the connection may be silent which waits inside Redis."""
 DRAIN_S: Final = 20.0
 AWAY_S: Final = 1.0
 
 
 def serve(environ: Mapping[str, str]) -> int:
-    """Serve until SIGTERM or SIGINT; the exit status. What speaks against it is one line of the log, too."""
+    """Serve until SIGTERM or SIGINT; return the exit status. What speaks against it is one line of the log, too."""
     log = JsonLinesSink(standard_error(), service=PROFILE)
     try:
         settings = drop_in(environ)
@@ -115,21 +115,22 @@ async def consume(settings: DropIn, log: Telemetry, stop: asyncio.Event) -> None
 
 
 async def _beside(pool: ConnectionPool, tables: TableSettings, stop: asyncio.Event) -> Beside | None:
-    """The tables as they are; a database that is away is waited for, until *stop*."""
+    """Inspect the tables as they are; wait for a database that is away, until *stop*."""
     while not stop.is_set():
         try:
             log = await log_in(pool, tables.log_table, tables.log_columns)
             tokens = await tokens_in(pool, tables.token_table, tables.token_columns)
         except Unavailable:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), AWAY_S)
+                async with asyncio.timeout(AWAY_S):
+                    await stop.wait()
         else:
             return Beside(log, tokens, APP, CHANNEL, PLUGIN.content_check)
     return None
 
 
 async def _jobs(settings: DropIn, stack: AsyncExitStack, log: Telemetry) -> RedisJobs:
-    """A consumer of the stream, with the two connections that it needs."""
+    """Build a consumer of the stream, with the two connections that it needs."""
     redis, listening = redis_of(settings.redis, log), redis_of(replace(settings.redis, timeout_s=LISTEN_TIMEOUT_S), log)
     for each in (redis, listening):
         stack.push_async_callback(each.stop)

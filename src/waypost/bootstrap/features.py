@@ -1,4 +1,4 @@
-"""The features of this installation: one list, and what each reader of it makes of it.
+"""The features of this installation: one list, and what each part of the program makes of it.
 
 The upper functions import no feature's parts, so that the command line and a supervisor start fast.
 """
@@ -33,38 +33,38 @@ if TYPE_CHECKING:
     from waypost.stores.sql.store import Store
 
 FEATURES: tuple[Feature, ...] = (BULK, OPT_OUTS, ERASURE, AUDIT, KEYS, MARKS)
-"""Whoever adds a feature adds it here."""
+"""The list of features, to which each new one is added."""
 
 
 def commands() -> dict[str, str]:
-    """Where each command of a feature is."""
+    """Return the place in the code of each command of a feature."""
     return {name: place for feature in FEATURES for name, place in feature.commands.items()}
 
 
 def sections() -> dict[str, type[Struct]]:
-    """The settings of each feature that has some."""
+    """Return the settings of each feature that has some."""
     return {feature.name: feature.settings for feature in FEATURES if feature.settings is not None}
 
 
 def tables() -> list[AddedTable]:
-    """Every table of a feature."""
+    """List every table of a feature."""
     return [table for _, parts in _each() for table in parts.tables]
 
 
 def routes() -> tuple[HTTPRouteHandler, ...]:
-    """Every route of a feature."""
+    """List every route of a feature."""
     return tuple(route for _, parts in _each() for route in parts.routes)
 
 
 def tags() -> dict[str, str]:
-    """The chapters of the API reference that features begin."""
+    """Return the chapters of the API reference that features begin."""
     return {name: text for _, parts in _each() for name, text in parts.tags.items()}
 
 
 def grounds_of(
     config: Config, store: Store, work: Work, devices: Devices, context: DeliveryContext
 ) -> dict[str, Ground]:
-    """What the parts of each feature stand on."""
+    """Build for each feature what its parts work with."""
     from waypost.features.parts import Ground  # noqa: PLC0415 - a worker alone needs it
 
     common = store, work, devices, context.clock, context.telemetry, config
@@ -72,7 +72,7 @@ def grounds_of(
 
 
 def with_features(duty_context: DutyContext, grounds: Mapping[str, Ground]) -> DutyContext:
-    """*duty_context*, and what features have done beside."""
+    """Add the readers, duties and erasures of features to *duty_context*."""
     from msgspec.structs import replace  # noqa: PLC0415 - as above
 
     from waypost.pipeline.tail import Reader  # noqa: PLC0415 - as above
@@ -93,7 +93,7 @@ def with_features(duty_context: DutyContext, grounds: Mapping[str, Ground]) -> D
 
 
 def markdown() -> str:
-    """The table of docs/features.md."""
+    """Write the table of docs/features.md."""
     head = "| feature | what it is for | routes (scope) | commands | tables | journal readers | duties |\n"
     rows = [_row(feature, parts_of(feature)) for feature in FEATURES]
     return head + "|---|---|---|---|---|---|---|\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows)
@@ -111,7 +111,7 @@ def _each() -> Iterator[tuple[str, Parts]]:
 
 
 def _settings(config: Config, feature: Feature) -> object:
-    """What the configuration says of *feature*, or its defaults."""
+    """Return the configuration's section for *feature*, or its defaults."""
     if feature.name in config.features or feature.settings is None:
         return config.features.get(feature.name)
     return feature.settings()

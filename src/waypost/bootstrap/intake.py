@@ -1,4 +1,4 @@
-"""The doors of one worker, put together."""
+"""The servers of one worker, put together."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GRPC_TLS: Final = "grpc.tls"
 
 
 def doors_of(config: Config, api: Api, listener: socket.socket, tls: Mapping[str, ServerTls]) -> list[Lifecycle]:
-    """Every door that callers come to; ConfigurationError where what one needs is not installed."""
+    """Build every server that callers connect to; ConfigurationError where what one needs is not installed."""
     rest = tls.get(REST_TLS)
     options = serve_options(config.rest, None if rest is None else rest.context)
     doors: list[Lifecycle] = [ApiServer(build_app(api), listener, options)]
@@ -33,7 +33,7 @@ def doors_of(config: Config, api: Api, listener: socket.socket, tls: Mapping[str
 
 
 def server_tls(config: Config) -> dict[str, ServerTls]:
-    """The TLS of each door that has it, by the path of its settings; a ConfigurationError says what cannot be used."""
+    """Load the TLS of each listener that has it, by the path of its settings; ConfigurationError says what is wrong."""
     grpc = config.grpc.tls if config.grpc.listen is not None and Role.API in config.does() else None
     chosen = {REST_TLS: config.rest.tls, GRPC_TLS: grpc}
     return {name: ServerTls(name, settings) for name, settings in chosen.items() if settings is not None}

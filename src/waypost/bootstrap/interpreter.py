@@ -1,4 +1,4 @@
-"""How a process that delivers has its interpreter run."""
+"""The settings of the interpreter in a process that delivers."""
 
 from __future__ import annotations
 

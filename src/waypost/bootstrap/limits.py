@@ -1,4 +1,4 @@
-"""Limits: where they are counted, and what each provider is to get."""
+"""Limits: where they are counted, and what each provider gets."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from waypost.adapters.in_process.ahead import TakenAhead
+from waypost.adapters.in_process.limiter import MemoryLimiter
+from waypost.adapters.in_process.while_away import LocalWhileAway
 from waypost.adapters.mapped.limiter import MappedLimiter
 from waypost.bootstrap import features
 from waypost.bootstrap.paths import run_dir_of
@@ -26,9 +29,6 @@ from waypost.ports.clock import Clock
 from waypost.ports.limiter import Limiter
 from waypost.ports.plugin import SenderPlugin
 from waypost.runtime.rates import RateGate
-from waypost.stores.memory.ahead import TakenAhead
-from waypost.stores.memory.limiter import MemoryLimiter
-from waypost.stores.memory.while_away import LocalWhileAway
 from waypost.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ held up under way and what left after it may arrive together and still fit."""
 
 @contextmanager
 def opened_limiter(config: Config, redis: Redis | None, clock: Clock) -> Iterator[Limiter]:
-    """Where the limits of a configuration are counted; StorageFull where there is no room for the file."""
+    """Open the limiter that a configuration asks for; StorageFull where there is no room for the file."""
     place = counted_in(config)
     if place == "memory":
         yield MemoryLimiter(clock)
@@ -67,12 +67,12 @@ def _patient(config: Config, shared: Limiter, clock: Clock) -> Limiter:
 
 
 def counted_in(config: Config) -> str:
-    """Where limits are counted: as the configuration says, or where all workers of it do."""
+    """Return where limits are counted: as the configuration says, or where all its workers can count."""
     return config.limits.counted_in or ("file" if config.workers > 1 else "memory")
 
 
 def rate_gates(config: Config, limiter: Limiter, clock: Clock, telemetry: Telemetry) -> dict[CredentialId, RateGate]:
-    """What each credential that has a limit is to get."""
+    """Build the rate gate of each credential that has a limit."""
     return {
         name: RateGate(
             name,
@@ -88,7 +88,7 @@ def rate_gates(config: Config, limiter: Limiter, clock: Clock, telemetry: Teleme
 
 
 def bounds_of(config: Config) -> Bounds:
-    """What callers may ask for; ConfigurationError where a route or a proxy is none."""
+    """Build the limits for callers; ConfigurationError where the configuration names an unknown route or proxy."""
     chosen = config.limits
     return Bounds(
         caller=chosen.caller.window,
@@ -110,7 +110,7 @@ def bounds_of(config: Config) -> Bounds:
 
 
 def for_doors(config: Config, limiter: Limiter, clock: Clock) -> Limiter:
-    """The same limiter as doors ask it: of what several processes count, ahead."""
+    """Wrap the limiter for entry points: where several processes count together, portions are taken ahead."""
     return limiter if counted_in(config) == "memory" else TakenAhead(limiter, clock)
 
 

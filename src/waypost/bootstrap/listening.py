@@ -38,7 +38,7 @@ def reserved(key: str, listen: Listen) -> socket.socket:
 
 
 def address_of(bound: socket.socket) -> Listen:
-    """Where it really is: the address of a name, the port that was free."""
+    """Return where a socket really listens: the address of a name, the port that was free."""
     host, port = bound.getsockname()[:2]
     return Listen(host, port)
 

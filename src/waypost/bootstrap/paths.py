@@ -1,4 +1,4 @@
-"""Where a service keeps its files, and how it speaks."""
+"""The files of a service, and its log."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from waypost.telemetry import Telemetry
 
 
 def log_of(config: Config, metrics: Telemetry | None = None, **always: object) -> JsonLinesSink:
-    """The log: JSON lines on standard error; a worker's say which one it is. *metrics* counts what is lost of it."""
+    """Open the log: JSON lines on standard error, with *always* in each. *metrics* counts the lines that are lost."""
     return JsonLinesSink(standard_error(), config.log.level, metrics, service="push-worker", **always)
 
 
 def metrics_dir(config: Config) -> Path:
-    """Where all workers keep their counters."""
+    """Return the folder where all workers keep their counters."""
     return run_dir_of(config) / "metrics"
 
 
 def run_dir_of(config: Config) -> Path:
-    """The folder of locks, counters and the worker slots: beside the database, or where the settings say."""
+    """Return the folder of locks, counters and worker slots: beside the database, or where the settings say."""
     return run_dir_of_store(config.store)

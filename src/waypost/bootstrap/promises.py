@@ -1,4 +1,4 @@
-"""Which stack keeps which promise, and whether the chosen one keeps those that are required."""
+"""The promises of each stack, and whether the chosen one keeps those that are required."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from waypost.stores.sql.settings import is_postgres
 
 
 class Reached(Struct, frozen=True):
-    """One server, or what keeps it from being used."""
+    """A server, or what keeps it from being used."""
 
     name: str
     """The section of the configuration."""

@@ -1,4 +1,4 @@
-"""Whether requests make sense now, and how each part is."""
+"""The readiness of a worker: whether requests make sense now, and how each part is."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def readiness_of(
     streams: Mapping[SourceName, StreamIntake],
     reloader: CredentialReloader,
 ) -> Readiness:
-    """What this worker knows of the store and the providers, and what the worker slots say of every worker."""
+    """Judge whether this worker is ready, by its store and providers, and by the slots of all workers."""
     now_s = context.clock.monotonic()
     checks = {"store": stack_parts.fault() or "ok"}
     for presence in worker_slots.present():

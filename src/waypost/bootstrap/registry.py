@@ -1,4 +1,4 @@
-"""Which senders there are: what is installed under the entry points ``waypost.senders``, ours through the same door."""
+"""The senders that are installed under the entry points ``waypost.senders``, ours like those of others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TAKEN: Final = {each.name for each in msgspec.structs.fields(AppSettings)}
 
 @cache
 def installed() -> tuple[SenderPlugin, ...]:
-    """Every sender of this installation, by channel; ConfigurationError names the plug-in that cannot be used."""
+    """List every installed sender, by channel; ConfigurationError names the plug-in that cannot be used."""
     plugins = registered(entry_points(group=ENTRY_POINTS))
     if not plugins:
         raise ConfigurationError(ENTRY_POINTS, "no sender is installed: waypost's own metadata is missing, install it")
@@ -35,7 +35,7 @@ def installed() -> tuple[SenderPlugin, ...]:
 
 
 def registered(entries: Iterable[EntryPoint]) -> tuple[SenderPlugin, ...]:
-    """What *entries* point to, checked: no channel and no platform has two plug-ins."""
+    """Load what *entries* point to, and check that no channel and no platform has two plug-ins."""
     found: dict[str, SenderPlugin] = {}
     names: dict[str, str] = {}
     for entry in sorted(entries, key=lambda entry: (entry.name, entry.value)):
@@ -49,12 +49,12 @@ def registered(entries: Iterable[EntryPoint]) -> tuple[SenderPlugin, ...]:
 
 
 def channels_of(plugins: Iterable[SenderPlugin]) -> dict[Platform, Channel]:
-    """The channel of each platform."""
+    """Return the channel of each platform."""
     return {platform: plugin.channel for plugin in plugins for platform in plugin.platforms}
 
 
 def load(path: Path | None, environ: Mapping[str, str]) -> Config:
-    """The configuration, with a section for each sender that is installed; see ``waypost.config.load``."""
+    """Load the configuration, with a section for each sender that is installed; see ``waypost.config.load``."""
     loaded = config.load(path, environ, installed(), features.sections())
     check_required(loaded)
     return loaded

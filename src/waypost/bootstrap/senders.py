@@ -35,7 +35,7 @@ async def try_credentials(config: Config) -> dict[CredentialId, str | None]:
 
 
 def senders_of(config: Config, means: Means) -> dict[CredentialId, Sender]:
-    """One sender a credential, not yet started; ConfigurationError names a plug-in whose sender is another's."""
+    """Build one sender a credential, not yet started; ConfigurationError names a plug-in whose sender is another's."""
     return {name: sender_of(means, name, plugin, section) for name, (plugin, section) in sections_of(config).items()}
 
 
@@ -59,7 +59,7 @@ def sender_of(means: Means, credential: CredentialId, plugin: SenderPlugin, sect
 
 
 def content_checks(app: AppSettings, plugins: Sequence[SenderPlugin]) -> list[ContentCheck]:
-    """What the channels of an app could never send, and what is said to channels that there are not."""
+    """List the checks that refuse what an app's channels could never send, or what is meant for channels it lacks."""
     checks = [plugin.content_check for plugin in plugins if plugin.channel in app.senders]
     absent = [plugin for plugin in plugins if plugin.channel not in app.senders]
     checks += [_refusing(field, plugin.title) for plugin in absent for field in plugin.own_fields]
@@ -69,7 +69,7 @@ def content_checks(app: AppSettings, plugins: Sequence[SenderPlugin]) -> list[Co
 def registration_checks(
     name: AppId, app: AppSettings, plugins: Sequence[SenderPlugin]
 ) -> dict[Platform, RegistrationCheck]:
-    """What the channel of each platform could never send to."""
+    """List the checks that refuse devices that the channel of their platform could never send to."""
     return {
         platform: plugin.registration_check(name, app.senders.get(plugin.channel))
         for plugin in plugins
@@ -95,7 +95,7 @@ def _known_channels(plugins: Sequence[SenderPlugin]) -> ContentCheck:
 
 
 def http2_kernel() -> str:
-    """In which form the HTTP/2 client is installed (docs/decisions/0015)."""
+    """Name the form in which the HTTP/2 client is installed (docs/decisions/0015)."""
     return "compiled" if COMPILED else "pure Python"
 
 

@@ -63,7 +63,7 @@ def serve(config: Config, config_path: Path | None, *, announce: Announce) -> No
 
 
 def _grpc_reserved(config: Config, held: ExitStack) -> tuple[Config, str | None]:
-    """The configuration with the port that gRPC has, also for the workers that will read it; and where that is."""
+    """Reserve gRPC's port, and return the configuration that names it, also for the workers, and its address."""
     if config.grpc.listen is None or Role.API not in config.does():
         return config, None
     taken = address_of(held.enter_context(reserved("grpc.listen", config.grpc.listen)))

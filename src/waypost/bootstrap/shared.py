@@ -1,4 +1,4 @@
-"""What processes share beside the store: a Redis, and what is kept there."""
+"""The Redis that processes share beside the store, and what is kept there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WARM_PAGE = 500
 
 @asynccontextmanager
 async def opened_redis(config: Config, telemetry: Telemetry) -> AsyncIterator[Redis | None]:
-    """The Redis of a configuration, if there is one; one that is away is looked for in the background."""
+    """Open the Redis of a configuration, if there is one; one that is away is looked for in the background."""
     if config.redis is None:
         yield None
         return
@@ -43,12 +43,12 @@ async def opened_redis(config: Config, telemetry: Telemetry) -> AsyncIterator[Re
 
 
 def cached(devices: Devices, config: Config, redis: Redis | None, telemetry: Telemetry) -> Devices:
-    """The registry behind the cache that the configuration asks for."""
+    """Put the registry behind the cache that the configuration asks for."""
     return devices if config.cache is None else _cache(devices, config, redis, telemetry)
 
 
 def keys_of(store: Store, config: Config, redis: Redis | None) -> tuple[Holds, Dedup]:
-    """Where dedup keys are held until a request is durable in a log, and where their windows are ended."""
+    """Choose where dedup keys are held until a log has made a request durable, and where their windows are ended."""
     if config.dedup is None:
         return store.holds, store.dedup
     from waypost.stores.redis.holds import ForgetfulDedup, RedisHolds  # noqa: PLC0415 - as above

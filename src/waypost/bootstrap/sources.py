@@ -1,4 +1,4 @@
-"""The doors of streams: each source of the configuration, read for its app."""
+"""The intakes of streams: each source of the configuration, read for its app."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from waypost.runtime.roles import Role
 from waypost.telemetry import Telemetry
 
 _MAY = frozenset({Scope.SEND, Scope.SEND_ANY_USER})
-"""Whoever may write into the stream is believed as the app's backend is."""
+"""The rights of whoever may write into the stream: those of the app's backend."""
 
 
 def stream_doors(
     config: Config, intake: Intake, slot: int, telemetry: Telemetry, limits: DoorLimits
 ) -> Mapping[SourceName, StreamIntake]:
-    """A door for each source, where this process takes requests; ConfigurationError where one cannot be."""
+    """Build an intake for each source, where this process takes requests; ConfigurationError where one cannot be."""
     if Role.API not in config.does():
         return {}
     doors = {}

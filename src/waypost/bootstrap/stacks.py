@@ -1,4 +1,4 @@
-"""What carries the work: the store alone, or a log."""
+"""The stacks that hold the work: the store alone, or a log."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LOG_EXTRA = "waypost[kafka]"
 NOTIFICATIONS = "work"
 """The topic of what is to be routed."""
 DELIVERIES = "delivery.push"
-"""The topic of what was routed; every channel there is pushes."""
+"""The topic of what was routed; every channel pushes."""
 
 
 class StackParts(Struct, frozen=True):
@@ -48,19 +48,19 @@ class StackParts(Struct, frozen=True):
     work: Work
     views: Views
     fault: Callable[[], str | None]
-    """Why settlements cannot be written, None while they can."""
+    """The reason why settlements cannot be written, None while they can."""
     pressure: Callable[[], Pressure] = lambda: CALM
-    """How long is waited to be accepted, where the store is written first."""
+    """The wait to be accepted, where the store is written first."""
     routes: Work | None = None
-    """What is leased to be routed alone, where sending is apart from it."""
+    """The work that is leased for routing alone, where sending is apart from it."""
     listen: Callable[[Callable[[Lane], None]], None] = lambda tell: None
-    """Let somebody know of work that came by itself."""
+    """Calls somebody back for work that came by itself."""
     record: Callable[[], Awaitable[bool]] | None = None
-    """Write on the ledger, where the store is not written first."""
+    """Writes on the ledger, where the store is not written first."""
     shares_recording: bool = False
-    """Every process that records does so at once, instead of the one that has the role."""
+    """Whether all processes that record do so at once, instead of the one that has the role."""
     keys: Keys | None = None
-    """Who may call, where the store need not be asked each time."""
+    """The API keys, where the store need not be asked each time."""
     takes_requests: Callable[[], bool] = lambda: True
     """Whether callers are known, whatever else is away."""
     says: Callable[[], Mapping[str, str]] = dict
@@ -78,7 +78,7 @@ async def open_carrier(
     clock: Clock,
     telemetry: Telemetry,
 ) -> AsyncIterator[StackParts]:
-    """What ``stack`` says; ConfigurationError where that cannot be, Unavailable where it cannot be reached."""
+    """Open the stack that ``stack`` names; ConfigurationError where it is impossible, Unavailable where it is away."""
     if config.stack is Stack.EMBEDDED:
         carried = _claimed if is_postgres(config.store.url) else _held_in_memory
         async with carried(config, store, redis, clock, telemetry) as stack_parts:
@@ -128,7 +128,7 @@ async def open_carrier(
 async def _held_in_memory(
     config: Config, store: Store, redis: Redis | None, clock: Clock, telemetry: Telemetry
 ) -> AsyncIterator[StackParts]:
-    """SQLite: who owns a shard remembers what of it is leased."""
+    """Open the parts on SQLite, where the owner of a shard keeps its leases in memory."""
     yield StackParts(store.work, store.views, partial(store_fault, store), store.database.commits.pressure)
 
 
@@ -136,7 +136,7 @@ async def _held_in_memory(
 async def _claimed(
     config: Config, store: Store, redis: Redis | None, clock: Clock, telemetry: Telemetry
 ) -> AsyncIterator[StackParts]:
-    """PostgreSQL: the store says what is leased, and others may hear of it."""
+    """Open the parts on PostgreSQL, where the store keeps the leases, and others may hear of new work."""
     from waypost.stores.sql.claims.opening import opened_claims  # noqa: PLC0415 - its client is an extra
 
     async with AsyncExitStack() as opening:
@@ -154,7 +154,7 @@ async def _claimed(
 async def _outbox(
     config: Config, store: Store, redis: Redis | None, clock: Clock, telemetry: Telemetry
 ) -> AsyncIterator[Relay]:
-    """What is written of each part that becomes leasable, and, in a process that relays, published."""
+    """Open the outbox, and publish from it in a process that has the role of relay."""
     from waypost.stores.sql.outbox.relaying import Relay, Topics  # noqa: PLC0415 - needed where it is asked for
 
     async with AsyncExitStack() as topics:
@@ -172,7 +172,7 @@ async def _outbox(
 
 @asynccontextmanager
 async def _topic(config: Config, redis: Redis | None, telemetry: Telemetry, topic: str) -> AsyncIterator[Publisher]:
-    """Where others read *topic*."""
+    """Open a publisher of *topic* on the broker that others read."""
     if config.outbox.to == "kafka":
         try:
             from waypost.stores.kafka.broker import opened_publisher  # noqa: PLC0415 - its client is an extra
@@ -188,7 +188,7 @@ async def _topic(config: Config, redis: Redis | None, telemetry: Telemetry, topi
 
 
 def _ledger_says(store: Store, keys: RememberedKeys) -> dict[str, str]:
-    """How the ledger is, and from where callers are known while it is away."""
+    """Describe the state of the ledger, and how old the known keys are while it is away."""
     fault = store_fault(store)
     if fault is None:
         return {"ledger": "ok"}
@@ -212,20 +212,20 @@ def check_log(config: Config) -> str | None:
 
 
 def store_fault(store: Store) -> str | None:
-    """Why the store cannot take writes, None while it can."""
+    """Explain why the store cannot take writes; None while it can."""
     state = store.database.state
     return None if state is StoreState.OK else state.value
 
 
 def kafka_settings(config: Config) -> KafkaSettings:
-    """Where the log or the broker is."""
+    """Return the settings of the Kafka that holds the log or the outbox's topics."""
     if config.kafka is None:
         raise ConfigurationError("kafka", "the log stack needs it: at least kafka.bootstrap")
     return config.kafka
 
 
 def check_broker(config: Config) -> str:
-    """As check_log, of the Kafka that the outbox is published to: nothing of ours is lost with it."""
+    """Check the Kafka that the outbox is published to; its loss loses no work, unlike that of ``check_log``."""
     try:
         from waypost.stores.kafka.broker import describe  # noqa: PLC0415 - its client is an extra
     except ModuleNotFoundError as missing:
@@ -234,7 +234,7 @@ def check_broker(config: Config) -> str:
 
 
 def topics_of(config: Config) -> tuple[str, ...]:
-    """What is published, by name."""
+    """Name the topics that are published."""
     return (NOTIFICATIONS, DELIVERIES) if config.handoff is Handoff.QUEUE else (NOTIFICATIONS,)
 
 

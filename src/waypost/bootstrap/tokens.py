@@ -10,7 +10,7 @@ from waypost.telemetry import Telemetry
 
 
 def tokens_of(config: Config, clock: Clock, telemetry: Telemetry) -> IssuedTokens:
-    """What verifies the tokens of every app's issuers."""
+    """Build the verifier of the tokens of every app's issuers."""
     issuers = [
         Issuer(app, str(name), settings)
         for app, chosen in config.apps.items()

@@ -57,7 +57,7 @@ from waypost.telemetry import Combined, Event, Telemetry
 
 
 def worker_main(config_path: Path | None, given: Inheritance) -> int:
-    """Run one worker of a supervisor; the exit status."""
+    """Run one worker of a supervisor; return the exit status."""
     try:
         config = load(config_path, os.environ)
         uvloop.run(_work_under_supervisor(config, config_path, given))
@@ -89,7 +89,7 @@ async def work(
     listener: socket.socket,
     on_ready: Callable[[], None],
 ) -> None:
-    """One worker, from its store to its drain."""
+    """Run one worker, from opening its store to the end of its drain."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -142,7 +142,7 @@ async def work(
 
 
 class _Opened(Struct, frozen=True):
-    """What a worker stands on: open before it, and closed after it."""
+    """The resources of a worker: opened before it, and closed after it."""
 
     store: Store
     devices: Devices

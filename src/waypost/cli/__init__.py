@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 
@@ -56,6 +57,8 @@ def waypost() -> None:
     """
 
 
+_UMASK = 0o077
+"""What a command writes is for its user alone: databases, keys, logs."""
 _OF_THE_LAB = ("waypost.bench", "waypost.lab")
 
 
@@ -64,6 +67,7 @@ def main() -> None:
     from waypost.client import ClientError
     from waypost.domain.errors import ConfigurationError, WaypostError
 
+    os.umask(_UMASK)
     try:
         sys.exit(waypost.main(prog_name="waypost", standalone_mode=False))
     except click.UsageError as misused:

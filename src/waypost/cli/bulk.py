@@ -81,7 +81,7 @@ def send(
 
 
 def _opened(listed: Path | None) -> AbstractContextManager[BinaryIO | None]:
-    """The list, where there is one; refused before a job is made that would wait for it."""
+    """Open the list, where there is one; refuse it before a job is made that would wait for it."""
     if listed is None:
         return nullcontext()
     if listed.suffix.lower() not in MEDIA_OF:
@@ -93,7 +93,7 @@ def _opened(listed: Path | None) -> AbstractContextManager[BinaryIO | None]:
 
 
 def _job(fields: dict[str, Any], *, is_upload: bool) -> dict[str, Any]:
-    """The body of the job; options win over the file."""
+    """Build the body of the job; options win over the file."""
     file: TextIO | None = fields.pop("file")
     job: dict[str, Any] = read_object(file) if file is not None else {}
     registry = {name: fields.pop(name) for name in ("platforms", "app_versions", "locales", "seen_after")}
@@ -115,7 +115,7 @@ def _job(fields: dict[str, Any], *, is_upload: bool) -> dict[str, Any]:
 
 
 def _followed(client: Client, job_id: str) -> dict[str, Any]:
-    """The job at its end, its progress shown until then."""
+    """Follow a job, showing its progress, and return it at its end."""
     with progress() as bar:
         task = bar.add_task("sending", total=None)
         while True:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ConfigFindings(Struct, frozen=True):
-    """What a worker would start with; *problems* say why it could not."""
+    """The settings a worker would start with; *problems* say why it could not."""
 
     config: str | None
     listen: str
@@ -139,7 +139,7 @@ def _print_for_people(found: ConfigFindings) -> None:
 
 
 def explained(config: Config) -> dict[str, str]:
-    """Every limit that holds, by what it is of; ConfigurationError where a route or a proxy is none."""
+    """List every limit that holds, by what it is of; ConfigurationError names an unknown route or proxy."""
     from waypost.bootstrap.limits import bounds_of, counted_in, rates_of
 
     bounds_of(config)

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -14,12 +13,14 @@ from typing import Any, Self
 
 import click
 
+from waypost.runtime.python import MODULE
+
 STOP_TIMEOUT_S = 30.0
 """How long a child may take to stop when asked, before it is killed."""
 
 
 class Children:
-    """Starts ``waypost`` commands that print a ready line; inside the block SIGTERM and SIGHUP end it like Ctrl-C."""
+    """The ``waypost`` commands started here, which print a ready line; SIGTERM and SIGHUP end them like Ctrl-C."""
 
     def __init__(self, logs: Path) -> None:
         self._logs = logs
@@ -54,7 +55,7 @@ class Children:
         log = self._logs / f"{name}.log"
         with log.open("w") as errors:
             child = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [sys.executable, "-m", "waypost.cli", *arguments, "--json"],
+                [*MODULE, "waypost.cli", *arguments, "--json"],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -71,7 +72,7 @@ class Children:
         return ready
 
     def wait(self) -> None:
-        """Until a child ends by itself, which is a failure; Ctrl-C is how this is meant to end."""
+        """Wait until a child ends by itself, which is a failure; Ctrl-C is how this is meant to end."""
         pid, status = os.wait()
         names = {child.pid: name for name, child in self._running.items()}
         raise click.ClickException(f"{names.get(pid, pid)} ended with {os.waitstatus_to_exitcode(status)}")

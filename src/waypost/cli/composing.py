@@ -68,7 +68,7 @@ def notification_options(command: F) -> F:
 
 
 def composed(fields: dict[str, Any]) -> dict[str, Any]:
-    """The notification that *fields* (what the options gave) describe; options win over the file."""
+    """Build the notification from *fields* (what the options gave); options win over the file."""
     file: TextIO | None = fields.pop("file")
     notification: dict[str, Any] = read_object(file) if file is not None else {}
     data = dict(pair(text, "--data") for text in fields.pop("data"))
@@ -81,7 +81,7 @@ def composed(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_object(file: TextIO) -> dict[str, Any]:
-    """The JSON object in *file*."""
+    """Read the JSON object in *file*."""
     try:
         notification = json.load(file)
     except ValueError:
@@ -92,7 +92,7 @@ def read_object(file: TextIO) -> dict[str, Any]:
 
 
 def pair(text: str, option: str) -> tuple[str, Any]:
-    """A name and its value, as *option* takes them."""
+    """Split a name and its value, as *option* takes them."""
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise click.BadParameter(f"expected NAME=VALUE, got {text!r}", param_hint=option)

@@ -68,7 +68,7 @@ config_option = click.option(
 
 
 def read_config(path: Path | None) -> tuple[Config, Path | None]:
-    """The configuration and the file it came from; the environment alone where there is no file."""
+    """Read the configuration and return it with its file; from the environment alone where there is no file."""
     from waypost.bootstrap.registry import load
 
     if path is None and Path("waypost.yaml").exists():

@@ -36,7 +36,7 @@ GATEWAY_OF = {"apns": "APNs", "fcm": "FCM", "webpush": "Web Push"}
 
 
 class Running(Struct, frozen=True):
-    """What was started, and the ways to talk to it."""
+    """The started processes, and the ways to talk to them."""
 
     folder: Path
     url: str
@@ -95,7 +95,7 @@ def _start(folder: Path, children: Children) -> Running:
 
 
 def _configuration(lab: dict[str, Any]) -> dict[str, Any]:
-    """The file as an operator would write it; the lab's answers take the place of the providers' addresses."""
+    """Build the file as an operator would write it; the lab's addresses take the place of the providers'."""
     files = Path(lab["directory"])
     ca_file = str(files / "ca.pem")
     apns = {"key_file": str(files / "AuthKey.p8"), "key_id": "ABCDE12345", "team_id": "FGHIJ67890"}
@@ -153,7 +153,7 @@ def _print_received(record: dict[str, Any]) -> None:
 
 
 def _readable(received: list[dict[str, Any]]) -> set[str]:
-    """The gateways that took it and whose device could read the title."""
+    """List the gateways that took it and whose device could read the title."""
     return {
         record["gateway"]
         for record in received
@@ -179,6 +179,6 @@ def _stay(running: Running, children: Children) -> None:
 
 
 def _this_command() -> str:
-    """How to call us from a shell: by name where it finds us, otherwise as we were called (``.venv/bin/waypost``)."""
+    """Name us as a shell finds us: by name where it can, otherwise as we were called (``.venv/bin/waypost``)."""
     called = sys.argv[0]
     return called if called.endswith("waypost") and shutil.which("waypost") is None else "waypost"

@@ -11,12 +11,12 @@ import click
 
 
 class LazyGroup(click.Group):
-    """Finds each command by ``module:name``."""
+    """A group that imports each command only when it is used, by ``module:name``."""
 
     def __init__(
         self, *args: Any, commands_in: dict[str, str], beside: Callable[[], Mapping[str, str]] = dict, **kwargs: Any
     ) -> None:
-        """*beside* gives the commands of features."""
+        """Create the group; *beside* gives the commands of features."""
         super().__init__(*args, **kwargs)
         self._own = commands_in
         self._beside = beside
@@ -26,7 +26,7 @@ class LazyGroup(click.Group):
         return {**self._own, **self._beside()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names in the order of the table."""
+        """List the names in the order of the table."""
         return list(self._commands_in)
 
     def resolve_command(

@@ -26,7 +26,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 def _seconds(_context: click.Context, _option: click.Parameter, span: str | None) -> int | None:
-    """A span of time as people write it: ``90d``, ``24h``, ``30m``, ``45s``."""
+    """Parse a span of time as people write it: ``90d``, ``24h``, ``30m``, ``45s``."""
     if span is None:
         return None
     found = re.fullmatch(r"(\d{1,6})([smhd])", span)
@@ -84,7 +84,7 @@ def create(
 
 
 def _is_name(caller: str) -> bool:
-    """Whether REST would take it, too."""
+    """Tell whether REST would take the name, too."""
     import msgspec
 
     from waypost.domain.submission import Identity
@@ -178,7 +178,7 @@ _TIMES = ("created_at", "last_used_at", "expires_at", "revoked_at")
 
 
 def _row(key: ApiKey) -> dict[str, Any]:
-    """What is known of a key."""
+    """Describe a key without its secret."""
     from waypost.domain.time import isoformat
 
     times = {name: getattr(key, name) for name in _TIMES}

@@ -11,27 +11,27 @@ Json = dict[str, Any]
 
 
 class LabAdmin:
-    """Makes devices and tells what arrived; plain HTTP on loopback."""
+    """A client of the lab that makes devices and tells what arrived; plain HTTP on loopback."""
 
     def __init__(self, url: str) -> None:
         self._netloc = urlsplit(url).netloc
 
     def token(self, platform: str) -> str:
-        """A new device's token."""
+        """Create a device and return its token."""
         tokens = self._ask("POST", "/tokens", {"platform": platform})["tokens"]
         return str(tokens[0])
 
     def subscription(self) -> Json:
-        """A new browser's push subscription, as ``PushSubscription.toJSON()`` has it."""
+        """Create a browser's push subscription, as ``PushSubscription.toJSON()`` has it."""
         return self._ask("POST", "/subscriptions", {})
 
     def received(self, notification_id: str) -> list[Json]:
-        """Every request about a notification, judged, in the order they came; payloads are decrypted."""
+        """List every request about a notification, judged, in the order they came; payloads are decrypted."""
         found: list[Json] = self._ask("GET", f"/received?notification_id={notification_id}")["received"]
         return found
 
     def verify(self, notification_id: str, tokens: list[str]) -> Json:
-        """Whether a notification reached exactly these devices, once."""
+        """Check that a notification reached exactly these devices, once."""
         return self._ask("POST", "/verify", {"expected": [{"notification_id": notification_id, "tokens": tokens}]})
 
     def _ask(self, method: str, path: str, body: Json | None = None) -> Json:

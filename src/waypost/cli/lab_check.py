@@ -115,7 +115,7 @@ def _say_where(environment: dict[str, str]) -> None:
 
 
 def _say_nothing(environment: dict[str, str]) -> None:
-    """A command reads them from its environment."""
+    """Print nothing: a command reads the variables from its environment."""
 
 
 def _say(result: Result) -> None:

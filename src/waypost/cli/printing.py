@@ -45,32 +45,32 @@ PIPE_WIDTH = 1_000
 
 
 def console() -> Console:
-    """Standard output, with colours where it is a terminal; lines of text are not broken."""
+    """Open standard output, with colours where it is a terminal; lines of text are not broken."""
     from rich.console import Console
 
     return Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
 def print_json(value: object) -> None:
-    """One JSON document on standard output."""
+    """Print one JSON document on standard output."""
     click.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
 def plain(text: str) -> str:
-    """Text from outside: its brackets are no markup, and its control characters reach no terminal."""
+    """Escape text from outside: its brackets are no markup, and its control characters reach no terminal."""
     from rich.markup import escape
 
     return escape("".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text))
 
 
 def colored(status: str) -> str:
-    """A status in the colour of its meaning."""
+    """Mark up a status in the colour of its meaning."""
     color = COLOR_OF.get(status)
     return f"[{color}]{status}[/]" if color else status
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
-    """Plain columns; a missing value is shown as a dash."""
+    """Build a table of plain columns; a missing value is shown as a dash."""
     from rich.table import Table
 
     made = Table(box=None, pad_edge=False, header_style="bold")
@@ -82,14 +82,14 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
 
 
 def short_time(timestamp: str | None) -> str | None:
-    """An API timestamp in local time, to the second."""
+    """Format an API timestamp in local time, to the second."""
     if timestamp is None:
         return None
     return datetime.fromisoformat(timestamp).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def elapsed_ms(start: str, end: str | None) -> str | None:
-    """From one API timestamp to another, as people say it."""
+    """Format the span from one API timestamp to another, as people say it."""
     if end is None:
         return None
     span_ms = round((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds() * 1000)
@@ -97,7 +97,7 @@ def elapsed_ms(start: str, end: str | None) -> str | None:
 
 
 def progress() -> Progress:
-    """A bar on stderr for long work; invisible where stderr is no terminal."""
+    """Build a progress bar on stderr for long work; invisible where stderr is no terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 

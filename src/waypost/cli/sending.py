@@ -99,7 +99,7 @@ def _send_many(client: Client, file: TextIO, as_json: bool) -> None:
 
 
 def _count(file: TextIO) -> int | None:
-    """How many notifications *file* has; None where it can be read only once."""
+    """Count the notifications in *file*; None where it can be read only once."""
     if not file.seekable():
         return None
     count = sum(1 for line in file if line.strip())

@@ -21,7 +21,7 @@ _UPLOAD = aiohttp.ClientTimeout(total=None, sock_connect=30.0)
 
 
 class AsyncClient:
-    """One app's door to Waypost, over kept connections: ``async with AsyncClient(url, key) as waypost``.
+    """A client of one app's Waypost, over kept connections: ``async with AsyncClient(url, key) as waypost``.
 
     Calls raise ApiError or ConnectionLost and return the answer as plain data. ValueError, at once, for a URL or a key
     that cannot be one.
@@ -77,11 +77,11 @@ class AsyncClient:
         return await self._answer(calls.send_batch(notifications))
 
     async def show(self, notification_id: str) -> Json:
-        """One notification with a receipt for each device."""
+        """Get one notification with a receipt for each device."""
         return await self._answer(calls.show(notification_id))
 
     async def history(self, **query: str | int | None) -> Json:
-        """A page of notifications, newest first (user_id, status, limit, cursor)."""
+        """List a page of notifications, newest first (user_id, status, limit, cursor)."""
         return await self._answer(calls.history(**query))
 
     async def cancel(self, notification_id: str) -> Json:
@@ -93,7 +93,7 @@ class AsyncClient:
         return await self._answer(calls.replay(notification_id, ttl_s))
 
     async def explain(self, notification: Json) -> Json:
-        """What would happen to a notification; nothing is sent."""
+        """Explain what would happen to a notification; nothing is sent."""
         return await self._answer(calls.explain(notification))
 
     async def forget(self, notification: Json) -> Json:
@@ -111,19 +111,19 @@ class AsyncClient:
         return await self._answer(calls.upload_recipients(job_id, recipients, media))
 
     async def bulk(self, job_id: str) -> Json:
-        """How far a job has come."""
+        """Get a job and its progress."""
         return await self._answer(calls.bulk(job_id))
 
     async def bulk_jobs(self, **query: str | int | None) -> Json:
-        """A page of jobs, newest first (limit, cursor)."""
+        """List a page of jobs, newest first (limit, cursor)."""
         return await self._answer(calls.bulk_jobs(**query))
 
     async def bulk_recipient(self, job_id: str, user_id: str) -> Json:
-        """The status of one recipient of a job."""
+        """Get the status of one recipient of a job."""
         return await self._answer(calls.bulk_recipient(job_id, user_id))
 
     async def order_bulk(self, job_id: str, order: str) -> Json:
-        """``pause``, ``resume`` or ``cancel`` a job."""
+        """Order a job to ``pause``, ``resume`` or ``cancel``."""
         return await self._answer(calls.order_bulk(job_id, order))
 
     async def opt_out(self, user_id: str) -> Json:
@@ -139,7 +139,7 @@ class AsyncClient:
         return await self._answer(calls.erase_user(user_id))
 
     async def dead(self, **query: str | int | None) -> Json:
-        """A page of dead letters, newest first (code, user_id, since, limit, cursor)."""
+        """List a page of dead letters, newest first (code, user_id, since, limit, cursor)."""
         return await self._answer(calls.dead(**query))
 
     async def replay_dead(
@@ -153,15 +153,15 @@ class AsyncClient:
         return await self._answer(calls.replay_dead(ids, filter, cursor, ttl_s))
 
     async def audit(self, **query: str | int | None) -> Json:
-        """A page of who ordered what, newest first (act, by, limit, cursor)."""
+        """List a page of who ordered what, newest first (act, by, limit, cursor)."""
         return await self._answer(calls.audit(**query))
 
     async def outbox(self, **query: str | int | None) -> Json:
-        """A page of the outbox, newest first, with how many entries have each status (status, limit, cursor)."""
+        """List a page of the outbox, newest first, with how many entries have each status (status, limit, cursor)."""
         return await self._answer(calls.outbox(**query))
 
     async def devices(self, user_id: str, *, inactive: bool = False) -> Json:
-        """A user's devices."""
+        """List a user's devices."""
         return await self._answer(calls.devices(user_id, inactive=inactive))
 
     async def add_device(self, user_id: str, device_id: str, device: Json) -> Json:
@@ -173,11 +173,11 @@ class AsyncClient:
         return await self._answer(calls.remove_device(user_id, device_id))
 
     async def ready(self) -> Json:
-        """Whether Waypost can take requests now; ApiError (503) says why not."""
+        """Check that Waypost can take requests now; ApiError (503) says why not."""
         return await self._answer(calls.ready())
 
     async def each(self, page: Callable[..., Awaitable[Json]], **query: str | int | None) -> AsyncIterator[Json]:
-        """Everything on all pages, one after the other: ``async for one in client.each(client.history)``."""
+        """Yield everything on all pages, one after the other: ``async for one in client.each(client.history)``."""
         while True:
             answer = await page(**query)
             for item in calls.items_of(answer):

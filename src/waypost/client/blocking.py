@@ -15,7 +15,7 @@ from waypost.client.trust import trust
 
 
 class Client:
-    """One app's door to Waypost. Safe to share between threads: every call has a connection of its own.
+    """A client of one app's Waypost. Safe to share between threads: every call has a connection of its own.
 
     A kept connection that the server closed meanwhile would leave open whether a submission was carried out; programs
     that send much use AsyncClient. Calls raise ApiError or ConnectionLost and return the answer as plain data; a URL or
@@ -55,11 +55,11 @@ class Client:
         return self._answer(calls.send_batch(notifications))
 
     def show(self, notification_id: str) -> Json:
-        """One notification with a receipt for each device."""
+        """Get one notification with a receipt for each device."""
         return self._answer(calls.show(notification_id))
 
     def history(self, **query: str | int | None) -> Json:
-        """A page of notifications, newest first (user_id, status, limit, cursor)."""
+        """List a page of notifications, newest first (user_id, status, limit, cursor)."""
         return self._answer(calls.history(**query))
 
     def cancel(self, notification_id: str) -> Json:
@@ -71,7 +71,7 @@ class Client:
         return self._answer(calls.replay(notification_id, ttl_s))
 
     def explain(self, notification: Json) -> Json:
-        """What would happen to a notification; nothing is sent."""
+        """Explain what would happen to a notification; nothing is sent."""
         return self._answer(calls.explain(notification))
 
     def forget(self, notification: Json) -> Json:
@@ -87,19 +87,19 @@ class Client:
         return self._answer(calls.upload_recipients(job_id, recipients, media))
 
     def bulk(self, job_id: str) -> Json:
-        """How far a job has come."""
+        """Get a job and its progress."""
         return self._answer(calls.bulk(job_id))
 
     def bulk_jobs(self, **query: str | int | None) -> Json:
-        """A page of jobs, newest first (limit, cursor)."""
+        """List a page of jobs, newest first (limit, cursor)."""
         return self._answer(calls.bulk_jobs(**query))
 
     def bulk_recipient(self, job_id: str, user_id: str) -> Json:
-        """The status of one recipient of a job."""
+        """Get the status of one recipient of a job."""
         return self._answer(calls.bulk_recipient(job_id, user_id))
 
     def order_bulk(self, job_id: str, order: str) -> Json:
-        """``pause``, ``resume`` or ``cancel`` a job."""
+        """Order a job to ``pause``, ``resume`` or ``cancel``."""
         return self._answer(calls.order_bulk(job_id, order))
 
     def opt_out(self, user_id: str) -> Json:
@@ -115,7 +115,7 @@ class Client:
         return self._answer(calls.erase_user(user_id))
 
     def dead(self, **query: str | int | None) -> Json:
-        """A page of dead letters, newest first (code, user_id, since, limit, cursor)."""
+        """List a page of dead letters, newest first (code, user_id, since, limit, cursor)."""
         return self._answer(calls.dead(**query))
 
     def replay_dead(
@@ -129,15 +129,15 @@ class Client:
         return self._answer(calls.replay_dead(ids, filter, cursor, ttl_s))
 
     def audit(self, **query: str | int | None) -> Json:
-        """A page of who ordered what, newest first (act, by, limit, cursor)."""
+        """List a page of who ordered what, newest first (act, by, limit, cursor)."""
         return self._answer(calls.audit(**query))
 
     def outbox(self, **query: str | int | None) -> Json:
-        """A page of the outbox, newest first, with how many entries have each status (status, limit, cursor)."""
+        """List a page of the outbox, newest first, with how many entries have each status (status, limit, cursor)."""
         return self._answer(calls.outbox(**query))
 
     def devices(self, user_id: str, *, inactive: bool = False) -> Json:
-        """A user's devices."""
+        """List a user's devices."""
         return self._answer(calls.devices(user_id, inactive=inactive))
 
     def add_device(self, user_id: str, device_id: str, device: Json) -> Json:
@@ -149,11 +149,11 @@ class Client:
         return self._answer(calls.remove_device(user_id, device_id))
 
     def ready(self) -> Json:
-        """Whether Waypost can take requests now; ApiError (503) says why not."""
+        """Check that Waypost can take requests now; ApiError (503) says why not."""
         return self._answer(calls.ready())
 
     def each(self, page: Callable[..., Json], **query: str | int | None) -> Iterator[Json]:
-        """Everything on all pages, one after the other: ``client.each(client.history, user_id="ann")``."""
+        """Yield everything on all pages, one after the other: ``client.each(client.history, user_id="ann")``."""
         while True:
             answer = page(**query)
             yield from calls.items_of(answer)

@@ -20,7 +20,7 @@ _LONGEST_PAUSE_S = 5.0
 
 
 class ClientRequest(Struct, frozen=True):
-    """One request."""
+    """A request to Waypost."""
 
     method: str
     path: str
@@ -33,7 +33,7 @@ class ClientRequest(Struct, frozen=True):
 
 
 def address(url: str) -> SplitResult:
-    """The parts of the URL of a Waypost; ValueError where it is none."""
+    """Split the URL of a Waypost into its parts; ValueError where it is none."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("the URL of Waypost begins with http:// or https:// and names a host")
@@ -42,7 +42,7 @@ def address(url: str) -> SplitResult:
 
 
 def check_key(api_key: str | None) -> None:
-    """ValueError, which does not quote it, where a key cannot be one (such as with a line end from a file)."""
+    """Raise ValueError, without quoting it, where a key cannot be one (such as with a line end from a file)."""
     if api_key is not None and not (api_key.isascii() and api_key.isprintable() and " " not in api_key):
         raise ValueError("the API key has characters that no key has, such as a line end")
 
@@ -59,12 +59,12 @@ def send_batch(notifications: Sequence[Json]) -> ClientRequest:
 
 
 def show(notification_id: str) -> ClientRequest:
-    """One notification with a receipt for each device."""
+    """Get one notification with a receipt for each device."""
     return ClientRequest("GET", f"/v1/notifications/{_part(notification_id)}")
 
 
 def history(**query: str | int | None) -> ClientRequest:
-    """A page of notifications, newest first (user_id, status, limit, cursor)."""
+    """List a page of notifications, newest first (user_id, status, limit, cursor)."""
     return ClientRequest("GET", "/v1/notifications" + _query(query))
 
 
@@ -79,7 +79,7 @@ def replay(notification_id: str, ttl_s: int | None = None) -> ClientRequest:
 
 
 def explain(notification: Json) -> ClientRequest:
-    """What would happen to a notification; nothing is sent."""
+    """Explain what would happen to a notification; nothing is sent."""
     return _post("/v1/explain", notification)
 
 
@@ -100,22 +100,22 @@ def upload_recipients(job_id: str, recipients: bytes | BinaryIO, media: str) -> 
 
 
 def bulk(job_id: str) -> ClientRequest:
-    """How far a job has come."""
+    """Get a job and its progress."""
     return ClientRequest("GET", f"/v1/bulk/{_part(job_id)}")
 
 
 def bulk_jobs(**query: str | int | None) -> ClientRequest:
-    """A page of jobs, newest first (limit, cursor)."""
+    """List a page of jobs, newest first (limit, cursor)."""
     return ClientRequest("GET", "/v1/bulk" + _query(query))
 
 
 def bulk_recipient(job_id: str, user_id: str) -> ClientRequest:
-    """The status of one recipient of a job."""
+    """Get the status of one recipient of a job."""
     return ClientRequest("GET", f"/v1/bulk/{_part(job_id)}/recipients/{_part(user_id)}")
 
 
 def order_bulk(job_id: str, order: str) -> ClientRequest:
-    """``pause``, ``resume`` or ``cancel`` a job."""
+    """Order a job to ``pause``, ``resume`` or ``cancel``."""
     return ClientRequest("POST", f"/v1/bulk/{_part(job_id)}/{_part(order)}")
 
 
@@ -135,7 +135,7 @@ def erase_user(user_id: str) -> ClientRequest:
 
 
 def dead(**query: str | int | None) -> ClientRequest:
-    """A page of dead letters, newest first (code, user_id, since, limit, cursor)."""
+    """List a page of dead letters, newest first (code, user_id, since, limit, cursor)."""
     return ClientRequest("GET", "/v1/dead" + _query(query))
 
 
@@ -152,17 +152,17 @@ def replay_dead(
 
 
 def audit(**query: str | int | None) -> ClientRequest:
-    """A page of who ordered what, newest first (act, by, limit, cursor)."""
+    """List a page of who ordered what, newest first (act, by, limit, cursor)."""
     return ClientRequest("GET", f"/v1/audit{_query(query)}")
 
 
 def outbox(**query: str | int | None) -> ClientRequest:
-    """A page of the outbox, newest first, with how many entries have each status (status, limit, cursor)."""
+    """List a page of the outbox, newest first, with how many entries have each status (status, limit, cursor)."""
     return ClientRequest("GET", "/v1/outbox" + _query(query))
 
 
 def devices(user_id: str, *, inactive: bool = False) -> ClientRequest:
-    """A user's devices."""
+    """List a user's devices."""
     return ClientRequest("GET", f"/v1/devices/{_part(user_id)}" + _query({"inactive": "true" if inactive else None}))
 
 
@@ -177,12 +177,12 @@ def remove_device(user_id: str, device_id: str) -> ClientRequest:
 
 
 def ready() -> ClientRequest:
-    """Whether Waypost can take requests now."""
+    """Check that Waypost can take requests now."""
     return ClientRequest("GET", "/health/ready", is_repeatable=False)
 
 
 def headers(api_key: str | None, call: ClientRequest) -> dict[str, str]:
-    """What every request carries."""
+    """Return the headers of every request."""
     common = {"Accept": "application/json", "User-Agent": "waypost-client"}
     if api_key is not None:
         common["Authorization"] = f"Bearer {api_key}"
@@ -194,7 +194,7 @@ def headers(api_key: str | None, call: ClientRequest) -> dict[str, str]:
 
 
 def read(status: int, body: bytes) -> Json:
-    """The answer, or the ApiError it carries; also where something else than Waypost answers."""
+    """Read the answer, or raise the ApiError it carries; also where something else than Waypost answers."""
     try:
         answer = json.loads(body) if body else {}
     except ValueError:
@@ -209,7 +209,7 @@ def read(status: int, body: bytes) -> Json:
 
 
 def pause_s(call: ClientRequest, failed: ClientError, times: int, left_s: float) -> float | None:
-    """How long to wait before *call*, which failed *times*, is made again; None where it is not, or not in time.
+    """Return the seconds to wait before *call*, which failed *times*, is repeated; None where it is not, or too late.
 
     It is where nobody answered, and where the answer says when to come back, of what may be carried out twice.
     """
@@ -222,7 +222,7 @@ def pause_s(call: ClientRequest, failed: ClientError, times: int, left_s: float)
 
 
 def items_of(page: Json) -> list[Json]:
-    """What a page lists."""
+    """Return the items that a page lists."""
     return next(value for value in page.values() if isinstance(value, list))
 
 

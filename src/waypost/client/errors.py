@@ -30,7 +30,7 @@ class ApiError(ClientError):
 
 
 class ConnectionLost(ClientError):
-    """Waypost could not be reached, or did not answer in time.
+    """The error that Waypost could not be reached, or did not answer in time.
 
     A submission with an idempotency key can be repeated safely: it is accepted once.
     """

@@ -29,7 +29,7 @@ class FromEnvironment(str):
 
 
 class Builder(Struct, frozen=True):
-    """Makes settings; relative files are in *folder*, an app may have a section for each of *plugins*.
+    """A builder of settings; relative files are in *folder*, an app may have a section for each of *plugins*.
 
     The whole may have one for each of *sections*, by name.
     """
@@ -88,7 +88,7 @@ class Builder(Struct, frozen=True):
         return kind(**built)
 
     def _further_sections(self, given: Mapping[str, Any], path: str) -> dict[str, FieldInfo]:
-        """The sections of an app's second credentials; a channel's default must stand beside them."""
+        """Find the sections of an app's second credentials; a channel's default must stand beside them."""
         known = {plugin.channel: plugin for plugin in self.plugins}
         further = {slot: known[channel_of(slot)] for slot in given if is_further(slot) and channel_of(slot) in known}
         for slot, plugin in further.items():
@@ -100,7 +100,7 @@ class Builder(Struct, frozen=True):
 def keys_of(
     kind: type[Struct], plugins: Sequence[SenderPlugin], sections: Mapping[str, type[Struct]]
 ) -> list[FieldInfo]:
-    """What may be said of a *kind*: its fields; of an app a section for each sender, in place of the field of all.
+    """List the keys that a *kind* may have: its fields; for an app, a section for each sender in their place.
 
     So it is with the whole and the *sections* of features.
     """
@@ -116,12 +116,12 @@ def keys_of(
 
 @lru_cache(maxsize=256)
 def _fields(kind: type[Struct]) -> tuple[FieldInfo, ...]:
-    """Found once for all of a kind: there may be hundreds of apps."""
+    """Return the fields of a kind, cached: there may be hundreds of apps."""
     return msgspec.structs.fields(kind)
 
 
 def without_none(kind: Any) -> tuple[Any, bool]:
-    """The type inside ``X | None``, and whether there was a None."""
+    """Split ``X | None`` into the type and whether there was a None."""
     if get_origin(kind) in (Union, types.UnionType):
         inner = [each for each in get_args(kind) if each is not types.NoneType]
         assert len(inner) == 1, f"a setting has one type or none: {kind}"
@@ -130,12 +130,12 @@ def without_none(kind: Any) -> tuple[Any, bool]:
 
 
 def join(path: str, name: str) -> str:
-    """The path of a key inside *path*."""
+    """Return the path of a key inside *path*."""
     return f"{path}.{name}" if path else name
 
 
 def did_you_mean(name: str, known: list[str]) -> str:
-    """``; did you mean …?``, or the whole choice where nothing is near."""
+    """Suggest the nearest known name (``; did you mean …?``), or list them all where none is near."""
     near = get_close_matches(name.lower(), known, n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else f"; known here: {', '.join(known)}"
 

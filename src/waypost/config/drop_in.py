@@ -1,4 +1,4 @@
-"""What the drop-in for the notifications service is told: by environment alone, as that service was."""
+"""Settings of the drop-in for the notifications service: by environment alone, as that service had them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REQUIRED: Final = ("REDIS_URL", "DATABASE_URL", "GOOGLE_APPLICATION_CREDENTIALS"
 
 
 class DropIn(Struct, frozen=True, kw_only=True):
-    """Everything that the operator of a notifications service can say."""
+    """The settings that the operator of a notifications service can give."""
 
     redis: RedisSettings
     stream: StreamSettings
@@ -79,7 +79,7 @@ def drop_in(environ: Mapping[str, str]) -> DropIn:
 
 
 def variable_of(path: str) -> str:
-    """The variable that sets what is at *path* in a configuration; the path itself where there is none."""
+    """Name the variable that sets what is at *path* in a configuration; the path itself where there is none."""
     section = ".".join(path.split(".")[-2:])
     return next(
         (name for name, (kind, key) in VARIABLES.items() if f"{_SECTIONS.get(kind)}.{key}" == section),

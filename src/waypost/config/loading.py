@@ -67,7 +67,7 @@ def load(
 
 
 def _refuse_former(tree: Mapping[str, Any]) -> None:
-    """Say what to write in the place of what is no more: a broker carried work, where one now publishes it."""
+    """Explain what replaces a setting that is gone: a broker carried work, where one now publishes it."""
     if tree.get("stack") == "relayed":
         raise ConfigurationError(
             "stack",
@@ -81,7 +81,7 @@ def _refuse_former(tree: Mapping[str, Any]) -> None:
 
 
 def overrides(environ: Mapping[str, str], sections: Collection[str] = ()) -> dict[str, str]:
-    """The variables that set something: ``WAYPOST_`` and the name of a setting, deeper ones after ``__``.
+    """Pick the variables that set something: ``WAYPOST_`` and the name of a setting, deeper ones after ``__``.
 
     Others of that prefix mean something else: the client's (``WAYPOST_URL``), or what a container platform adds.
     """
@@ -111,14 +111,14 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _providers(folder: Path, environ: Mapping[str, str]) -> dict[str, Any]:
-    """The file of simplens; nothing where there is none and nobody asks for one."""
+    """Read the providers' file of simplens; return nothing where there is none and no variable names one."""
     named = environ.get(FILE_VARIABLE)
     file = folder / Path(named or FILE).expanduser()
     return _read(file) if named or file.exists() else {}
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """Plain data only, and no key twice."""
+    """A loader of plain YAML data that refuses a key that stands twice."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
@@ -134,7 +134,7 @@ class _StrictLoader(yaml.SafeLoader):
 
 
 def _resolve(value: Any, path: str, environ: Mapping[str, str], folder: Path) -> Any:
-    """Put in what ``${NAME}`` and ``file:`` refer to, everywhere below *value*."""
+    """Replace what ``${NAME}`` and ``file:`` refer to, everywhere below *value*."""
     match value:
         case dict():
             return {key: _resolve(inner, join(path, key), environ, folder) for key, inner in value.items()}
@@ -165,7 +165,7 @@ def _resolve_text(text: str, path: str, environ: Mapping[str, str], folder: Path
 
 
 def _is_literal_secret(text: str, path: str) -> bool:
-    """Whether a secret stands in the file itself: under a key that says so, or as the password of a URL."""
+    """Tell whether a secret stands in the file itself: under a key that says so, or as the password of a URL."""
     if not text or text.startswith("file:"):
         return False
     passwords = [first or second for first, second in _SECRET_IN_URL.findall(text)]
@@ -190,13 +190,13 @@ def _override(tree: dict[str, Any], variable: str, value: str) -> None:
 
 
 def _key_like(name: str, known: Mapping[str, Any]) -> str:
-    """The key that a variable's part means: case, ``-`` and ``.`` cannot be told from a variable's name."""
+    """Find the key that a variable's part means: case, ``-`` and ``.`` cannot be told from a variable's name."""
     plain = name.lower()
     return next((key for key in known if re.sub("[.-]", "_", key.lower()) == plain), plain)
 
 
 def _parsed(variable: str, value: str) -> Any:
-    """A list or mapping is written as in YAML, on one line; everything else is text until its type is known."""
+    """Parse a variable: a list or mapping as YAML on one line; anything else is text until its type is known."""
     if value[0] + value[-1] not in ("[]", "{}"):
         return FromEnvironment(value)
     try:
@@ -206,7 +206,7 @@ def _parsed(variable: str, value: str) -> Any:
 
 
 def _check_engines(config: Config) -> None:
-    """What is asked for must fit the stack and be described."""
+    """Check that the stack can do what is asked for, and that the engines it needs are configured."""
     if config.redis is None and (config.cache or config.dedup):
         raise ConfigurationError("redis", "is required where `cache` or `dedup` is redis")
     if config.redis is None and config.limits.counted_in == "redis":
@@ -279,7 +279,7 @@ def _check_rates(config: Config, plugins: Sequence[SenderPlugin]) -> None:
 
 
 def _anchored(url: str, folder: Path) -> str:
-    """The same store wherever a process was started: a relative SQLite file lies in *folder*."""
+    """Put a relative SQLite file into *folder*, so that it is the same store wherever a process was started."""
     scheme, separator, file = url.partition(":///")
     if not scheme.startswith("sqlite") or not separator or file.startswith("/"):
         return url

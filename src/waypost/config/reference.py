@@ -37,23 +37,23 @@ _SET_BY_LOADING = {"store.url": DEFAULT_STORE_URL, "<policy>.name": "the path of
 
 
 class Setting(Struct, frozen=True):
-    """One line of the reference."""
+    """A line of the reference."""
 
     path: str
-    """With placeholders such as ``<app>`` where an operator chooses the name."""
+    """The path, with placeholders such as ``<app>`` where an operator chooses the name."""
     kind: str
     default: str
     meaning: str
-    """Empty where the code says nothing, which a test refuses."""
+    """The meaning; empty where the code says nothing, which a test refuses."""
 
 
 def settings(plugins: Sequence[SenderPlugin], sections: Sections = NO_SECTIONS) -> list[Setting]:
-    """Every setting, in the order of the tree; the parts of a retry policy come last, once."""
+    """List every setting, in the order of the tree; the parts of a retry policy come last, once."""
     return [*_of_struct(Config, "", plugins, sections), *_of_struct(RetryPolicy, "<policy>", plugins, {})]
 
 
 def markdown(plugins: Sequence[SenderPlugin], sections: Sections = NO_SECTIONS) -> str:
-    """The tables of docs/configuration.md, one for each branch of the tree."""
+    """Write the tables of docs/configuration.md, one for each branch of the tree."""
     titles = {str(plugin.channel): plugin.title for plugin in plugins} | {"issuers": "Issuers of tokens"}
     branches: dict[str, list[Setting]] = {}
     for setting in settings(plugins, sections):
@@ -175,7 +175,7 @@ def _default(each: FieldInfo, path: str) -> str:
 
 
 def _meaning(kind: type[Struct], each: FieldInfo) -> str:
-    """What the code says of a field: its description for OpenAPI, or the text under it."""
+    """Return the meaning of a field from the code: its description for OpenAPI, or the text under it."""
     annotated, _ = without_none(each.type)
     for meta in get_args(annotated)[1:] if get_origin(annotated) is Annotated else ():
         if meta.description:

@@ -31,7 +31,7 @@ DEFAULT_STORE_URL = "sqlite:///waypost.db"
 
 
 def one_per_core() -> int:
-    """As many workers as this process may use cores, at most 64."""
+    """Count the cores that this process may use, at most 64: the default number of workers."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores, MAX_WORKERS)
 
@@ -44,16 +44,16 @@ class Stack(StrEnum):
 
 
 class Handoff(StrEnum):
-    """What is between routing and delivering."""
+    """The link between routing and delivering."""
 
     MEMORY = "memory"
     QUEUE = "queue"
 
 
 ROLE_OF = {Role.RECORDER: Stack.LOG}
-"""Roles that one stack alone has."""
+"""The roles that one stack alone has."""
 HANDOFF_OF = {Role.WORKER: Handoff.MEMORY, Role.ROUTER: Handoff.QUEUE, Role.DELIVERER: Handoff.QUEUE}
-"""Roles that one hand-over alone has."""
+"""The roles that one hand-over alone has."""
 
 
 SourceName = NewType("SourceName", str)
@@ -62,7 +62,7 @@ EndpointName = NewType("EndpointName", str)
 
 
 class RateSettings(Struct, frozen=True, kw_only=True):
-    """How much one provider is to get by one credential; what is over it waits and spends no attempt."""
+    """Limits of what one provider gets by one credential; what is over them waits and spends no attempt."""
 
     capacity: Annotated[int, Meta(ge=1)] | None = None
     """Notifications that may be sent to the provider at once after a pause. Default: the plug-in's value for its
@@ -82,7 +82,7 @@ IssuerName = NewType("IssuerName", str)
 
 
 class AppLimits(Struct, frozen=True, kw_only=True):
-    """How much an app and its callers may ask for."""
+    """Limits of what an app and its callers may ask for."""
 
     all: Quota = UNLIMITED
     """Requests of all callers of the app together; each item of a batch counts."""
@@ -91,7 +91,7 @@ class AppLimits(Struct, frozen=True, kw_only=True):
 
 
 class AppSettings(Struct, frozen=True, kw_only=True):
-    """One product whose users are notified."""
+    """An app: one product whose users are notified."""
 
     senders: dict[str, Any] = {}
     """The section of each channel that the app has one for, as its plug-in reads it; written as keys of their own.
@@ -113,7 +113,7 @@ class AppSettings(Struct, frozen=True, kw_only=True):
 
 
 class LaneSettings(Struct, frozen=True, kw_only=True):
-    """What one lane may use."""
+    """Limits of one lane."""
 
     in_flight: Annotated[int, Meta(ge=1)] | None = None
     """The most deliveries of this lane in flight for one credential in one worker. Default: its share of what the
@@ -121,7 +121,7 @@ class LaneSettings(Struct, frozen=True, kw_only=True):
 
 
 class LimitSettings(Struct, frozen=True, kw_only=True):
-    """LimitSettings beyond which requests are refused."""
+    """Limits beyond which requests are refused."""
 
     backlog: Annotated[int, Meta(ge=1)] = 1_000_000
     """The most notifications waiting in one lane; above it, new ones are refused with 429 `backlog_full`. One app may
@@ -152,7 +152,7 @@ class LimitSettings(Struct, frozen=True, kw_only=True):
 
 
 class RetentionSettings(Struct, frozen=True, kw_only=True):
-    """RetentionSettings of finished work."""
+    """Retention of finished work."""
 
     notifications_days: Annotated[int, Meta(ge=1)] = 90
     """Days after which finished notifications and their receipts are deleted."""
@@ -161,7 +161,7 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
 
 
 class SourceSettings(Struct, frozen=True, kw_only=True):
-    """A stream of other programs' making: either of the two."""
+    """A stream that other programs write: either of the two."""
 
     app: AppId
     """The app to whose users the messages go."""
@@ -177,14 +177,14 @@ class SourceSettings(Struct, frozen=True, kw_only=True):
 
 
 class LogSettings(Struct, frozen=True, kw_only=True):
-    """What is logged."""
+    """Settings of the log."""
 
     level: Level = Level.INFO
     """The lowest level that is logged; docs/telemetry.md names the level of every event."""
 
 
 class Config(Struct, frozen=True, kw_only=True):
-    """Everything an operator can say."""
+    """The whole configuration of an operator."""
 
     apps: dict[AppId, AppSettings]
     """The products whose users are notified, by id."""
@@ -226,24 +226,24 @@ class Config(Struct, frozen=True, kw_only=True):
     lanes: dict[Lane, LaneSettings] = {}
     """What each lane may use; lanes never wait for each other."""
     limits: LimitSettings = LimitSettings()
-    """LimitSettings beyond which requests are refused."""
+    """Limits beyond which requests are refused."""
     rest: RestSettings = RestSettings()
     """How much and how slow a client of the API may be."""
     grpc: GrpcSettings = GrpcSettings()
     """The same API for callers that speak gRPC."""
     retention: RetentionSettings = RetentionSettings()
-    """RetentionSettings of finished work."""
+    """The retention of finished work."""
     log: LogSettings = LogSettings()
     """What is logged."""
     features: dict[str, Any] = {}
     """The section of each feature that has one; written as keys of their own."""
 
     def does(self) -> frozenset[Role]:
-        """The roles of this process."""
+        """Return the roles of this process."""
         return frozenset(self.roles or (role for role in Role if self.why_not(role) is None))
 
     def why_not(self, role: Role) -> str | None:
-        """Why there is no such role here, None where there is."""
+        """Explain why this process cannot have *role*; None where it can."""
         if ROLE_OF.get(role, self.stack) is not self.stack:
             return f"{role} is a role of the {ROLE_OF[role]} stack alone"
         if role is Role.RELAY and self.outbox.to is None:
@@ -254,5 +254,5 @@ class Config(Struct, frozen=True, kw_only=True):
         return None
 
     def lane(self, lane: Lane) -> LaneSettings:
-        """What *lane* may use: as configured, or the default."""
+        """Return the settings of *lane*: as configured, or the default."""
         return self.lanes.get(lane, LaneSettings())

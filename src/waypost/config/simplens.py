@@ -1,4 +1,4 @@
-"""The profile ``simplens``: what that service is told by its environment and its file, as settings of ours.
+"""The profile ``simplens``: the environment and the file of that service, as settings of ours.
 
 It lies beneath the configuration: what that says itself holds.
 """
@@ -17,46 +17,46 @@ from waypost.domain.errors import ConfigurationError
 PROFILE: Final = "simplens"
 FILE_VARIABLE: Final = "SIMPLENS_CONFIG_PATH"
 FILE: Final = "simplens.config.yaml"
-"""Where its providers are, beside our own file, unless the variable says otherwise."""
+"""The file of its providers, beside our own file, unless the variable says otherwise."""
 
 Count = Annotated[int, Meta(ge=1)]
 
 
 class RateLimit(Struct, frozen=True, rename="camel"):
-    """The bucket of a provider; unset is what that service takes (requirements S4-29)."""
+    """The bucket of a provider; an unset field has that service's default (requirements S4-29)."""
 
     max_tokens: Count = 100
     refill_rate: Annotated[float, Meta(gt=0)] = 10
-    """A second."""
+    """Tokens that come back, a second."""
 
 
 class Options(Struct, frozen=True, rename="camel"):
-    """What is chosen about a provider."""
+    """Options of a provider."""
 
     rate_limit: RateLimit = RateLimit()
 
 
 class Provider(Struct, frozen=True):
-    """A provider under a name."""
+    """A provider and its name."""
 
     id: str
     options: Options = Options()
 
 
 class ChannelChoice(Struct, frozen=True):
-    """Which provider serves a channel."""
+    """The choice of a provider for a channel."""
 
     default: str | None = None
 
 
 class ProviderFile(Struct, frozen=True):
-    """Of its file what has a place here."""
+    """The parts of that service's providers file that have a counterpart here."""
 
     providers: tuple[Provider, ...] = ()
     channels: dict[str, ChannelChoice] = {}
 
     def bucket(self, channel: str) -> RateLimit:
-        """That of the provider which serves *channel*; of the one with that name where nobody is said to."""
+        """Find the bucket of the provider that serves *channel*, or of the one of that name where none is chosen."""
         choice = self.channels.get(channel)
         name = (choice.default if choice else None) or channel
         return next((each.options.rate_limit for each in self.providers if each.id == name), RateLimit())
@@ -65,7 +65,7 @@ class ProviderFile(Struct, frozen=True):
 def put_beneath(
     tree: dict[str, Any], environ: Mapping[str, str], providers: Mapping[str, Any], channels: Iterable[Channel]
 ) -> None:
-    """Put the service's settings into *tree* where it says nothing; ConfigurationError names what is wrong in them."""
+    """Put the service's settings into *tree* where it has none; ConfigurationError names what is wrong in them."""
     try:
         file = msgspec.convert(providers, ProviderFile)
     except msgspec.ValidationError as misfit:
@@ -89,7 +89,7 @@ def put_beneath(
 
 
 def _section(tree: dict[str, Any], name: str) -> dict[str, Any]:
-    """The mapping of that name, made where there is none; one that is no mapping is left for others to refuse."""
+    """Return the mapping of that name, made where there is none; one that is no mapping is refused elsewhere."""
     if tree.get(name) is None:
         tree[name] = {}
     found = tree[name]
@@ -97,7 +97,7 @@ def _section(tree: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _said(environ: Mapping[str, str], name: str, kind: Any) -> Any:
-    """What the variable says; None where it is not set or empty."""
+    """Convert the variable's value to *kind*; None where it is not set or empty."""
     if not environ.get(name):
         return None
     try:

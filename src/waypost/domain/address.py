@@ -16,5 +16,5 @@ UNROUTED: Final = DeviceId("")
 
 
 def name_of(address: Address) -> DeviceId:
-    """What receipts and answers call *address*, in the place of a device's id."""
+    """Return the name of *address* in receipts and answers: the device's id, or the label of any other address."""
     return address.device_id if isinstance(address, Device) else DeviceId(address.label)

@@ -1,4 +1,4 @@
-"""Amendments: what is changed of a notification from outside, and the answers."""
+"""Amendments: changes of a notification from outside, and the answers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import Instant
 
 CONFIRMING = frozenset({DeliveryStatus.SENT, DeliveryStatus.DELIVERED, DeliveryStatus.OPENED})
-"""What a provider, a device or a user can confirm."""
+"""The statuses that a provider, a device or a user can confirm."""
 
 
 class Withdraw(Struct, frozen=True, tag=True):
-    """Take back what is not yet leased of a notification."""
+    """An order to take back the targets of a notification that are not leased yet."""
 
     app: AppId
     id: NotificationId
@@ -23,7 +23,7 @@ class Withdraw(Struct, frozen=True, tag=True):
 
 
 class Confirm(Struct, frozen=True, tag=True):
-    """Note that target number *target* was taken, delivered or opened."""
+    """A report that target number *target* was taken, delivered or opened."""
 
     app: AppId
     id: NotificationId
@@ -33,21 +33,21 @@ class Confirm(Struct, frozen=True, tag=True):
 
 
 class Collapse(Struct, frozen=True, tag=True):
-    """All of a user's notifications with one collapse key."""
+    """The notifications of a user with one collapse key."""
 
     user_id: UserId
     key: str
 
 
 class Supersede(Struct, frozen=True, tag=True):
-    """Take back what is unsent of an older notification, or of all older ones of a collapse key: *by* replaces it."""
+    """An order to take back what is unsent of an older notification, or of a collapse key's: *by* replaces it."""
 
     app: AppId
     of: NotificationId | Collapse
     by: NotificationId
 
     def withdraws(self, notification_id: NotificationId) -> Withdraw:
-        """Say it as the withdrawal that it is for one of them."""
+        """Convert the order into the withdrawal of one notification."""
         return Withdraw(self.app, notification_id, f"superseded by {format_id(self.by)}")
 
 
@@ -55,20 +55,20 @@ Amendment = Withdraw | Confirm | Supersede
 
 
 class Withdrawn(Struct, frozen=True, tag=True):
-    """Nothing more of it will be sent; *cancelled* targets had not been handed over, *handed_over* had."""
+    """The answer that nothing more will be sent: *cancelled* targets were not handed over yet, *handed_over* were."""
 
     cancelled: int
     handed_over: int = 0
 
 
 class TooLate(Struct, frozen=True, tag=True):
-    """It is leased: *handed_over* targets are with a worker or settled; no attempt after the present one is made."""
+    """The answer that workers hold or settled *handed_over* targets; no attempt after the present one is made."""
 
     handed_over: int
 
 
 class NotOpen(Struct, frozen=True, tag=True):
-    """There was nothing to withdraw: unknown to this app (*status* None), or final already."""
+    """The answer that nothing could be withdrawn: unknown to this app (*status* None), or final already."""
 
     status: NotificationStatus | None
 
@@ -77,13 +77,13 @@ Withdrawal = Withdrawn | TooLate | NotOpen
 
 
 class Confirmed(Struct, frozen=True, tag=True):
-    """The target stands at *status* from now on."""
+    """The answer that the target stands at *status* from now on."""
 
     status: DeliveryStatus
 
 
 class NotConfirmed(Struct, frozen=True, tag=True):
-    """Nothing changed: the target stands at *status* and does not go from there to what was said.
+    """The answer that nothing changed: the target stands at *status*, from which it cannot go to what was reported.
 
     It stands there or beyond already, it ended otherwise, or its outcome is not known yet (``pending``, or an
     ``unknown`` that is still open: say it again later). None: this app has no such target, or not yet.
@@ -97,7 +97,7 @@ Amended = Withdrawal | Confirmation
 
 
 class LeasedTargets(Struct, frozen=True):
-    """What workers have leased of a notification while it is amended."""
+    """The targets of a notification that workers have leased while it is amended."""
 
     whole: bool = False
     targets: frozenset[int] = frozenset()
@@ -109,7 +109,7 @@ def unknown_to(amendment: Withdraw | Confirm) -> Withdrawal | Confirmation:
 
 
 def together(answers: Sequence[Amended]) -> Amended:
-    """One answer for all that a collapse key stood for; the one answer of anything else."""
+    """Merge the answers for all notifications of a collapse key into one; return a single answer as it is."""
     if len(answers) == 1:
         return answers[0]
     counted = [each for each in answers if isinstance(each, TooLate | Withdrawn)]
@@ -121,6 +121,6 @@ def together(answers: Sequence[Amended]) -> Amended:
 
 
 def gathered(parts: Sequence[Sequence[Withdraw | Confirm]], answers: Iterable[Amended]) -> list[Amended]:
-    """One answer for each of the amendments that stood for these."""
+    """Merge the answers of the expanded amendments into one for each of the *parts* that they came from."""
     each = iter(answers)
     return [together([next(each) for _ in part]) for part in parts]

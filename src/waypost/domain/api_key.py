@@ -34,18 +34,18 @@ def make(randomness: bytes) -> NewKey:
 
 
 def prefix_of(text: str) -> str | None:
-    """The part a key is looked up by; None where *text* does not have the shape of a key."""
+    """Return the part that a key is looked up by; None where *text* does not have the shape of a key."""
     match = _SHAPE.fullmatch(text)
     return match[1] if match else None
 
 
 def hashed(text: str) -> bytes:
-    """SHA-256 of the whole key, the only form that is stored; a key is random, so it takes no slow hash."""
+    """Hash the whole key with SHA-256, the only form that is stored; a key is random, so it takes no slow hash."""
     return hashlib.sha256(text.encode()).digest()
 
 
 def matches(presented_hash: bytes, stored_hash: bytes) -> bool:
-    """Whether two hashes are equal, in constant time."""
+    """Tell whether two hashes are equal, in constant time."""
     return hmac.compare_digest(presented_hash, stored_hash)
 
 

@@ -16,17 +16,17 @@ class Audience(Struct, frozen=True):
 
     channel: Channel
     kind: str
-    """In the words of the channel's plug-in, such as ``topic``."""
+    """The kind in the words of the channel's plug-in, such as ``topic``."""
     name: str
 
     @property
     def token(self) -> str:
-        """What the provider is told in place of a device's token."""
+        """The provider's name of the audience, in place of a device's token."""
         return self.name
 
     @property
     def label(self) -> str:
-        """What stands where a user and a device would: in histories, in receipts, and for the shard."""
+        """The name in place of a user and a device: in histories, in receipts, and for the shard."""
         label = f"{self.channel}:{self.kind}:{self.name}"
         if len(label) <= LONGEST_LABEL:
             return label

@@ -15,19 +15,19 @@ Waiting = Mapping[tuple[Lane, AppId | None], int]
 
 
 class Full(StrEnum):
-    """What has no room for more."""
+    """The limit that was reached: that of the whole lane, or one app's share."""
 
     LANE = "lane"
     APP = "app"
 
 
 class Backlog(Struct, frozen=True):
-    """What was found waiting, and how much of it there may be."""
+    """The numbers of waiting notifications by lane and app, and the limit for each lane."""
 
     limit: int
-    """For each lane."""
+    """The limit for each lane."""
     is_shared: bool
-    """There is more than one app."""
+    """Whether there is more than one app."""
     waiting: Waiting = {}
 
     @property
@@ -36,7 +36,7 @@ class Backlog(Struct, frozen=True):
         return max(1, self.limit // 2)
 
     def full(self, lane: Lane, app: AppId) -> Full | None:
-        """What of *lane* is full for *app*; None where it may add to it.
+        """Name the limit that *lane* has reached for *app*; None where *app* may add to it.
 
         An app may have as many waiting as the lane has room left, so that one alone gets half of the limit, two a third
         each, and one that has nothing waiting always finds room. It is the rule by which switches share a buffer:

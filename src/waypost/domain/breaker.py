@@ -8,7 +8,7 @@ from msgspec import Struct
 from waypost.domain.words import Words
 
 _FEW = 3
-"""Failures that are no accident."""
+"""The number of failures that are no accident."""
 
 
 class Rest(Struct, frozen=True):
@@ -17,11 +17,11 @@ class Rest(Struct, frozen=True):
     condition: str
     """The condition under which others wait meanwhile."""
     wait_ms: int
-    """Longer than until the next probe."""
+    """Milliseconds to wait, more than until the next probe."""
 
 
 class BreakerState(Words):
-    """Let through, hold back, or let a probe through."""
+    """The states of a breaker: let everything through, hold everything back, or let one probe through."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -29,10 +29,10 @@ class BreakerState(Words):
 
 
 class BreakerRules(Struct, frozen=True):
-    """When to open, how long to wait before a probe, how fast to come back."""
+    """Settings of a breaker: when it opens, how long it waits before a probe, how fast it comes back."""
 
     failures_to_open: int = 20
-    """Failures in a row."""
+    """The failures in a row that open it."""
     failing_for_s: float = 10.0
     """Fewer failures open it, too, when nothing but failures came for so long: three at the least."""
     probe_after_s: float = 5.0
@@ -49,20 +49,20 @@ class Breaker(Struct, frozen=True):
     state: BreakerState = BreakerState.CLOSED
     failures: int = 0
     failing_since: float = 0.0
-    """When the first of these failures came."""
+    """The time of the first of these failures."""
     opened_at: float = 0.0
     wait_s: float = 0.0
 
 
 def succeeded(breaker: Breaker) -> Breaker:
-    """After the provider answered properly: closed."""
+    """Close the breaker, since the provider answered properly."""
     if breaker.state is BreakerState.CLOSED and breaker.failures == 0:
         return breaker
     return msgspec.structs.replace(breaker, state=BreakerState.CLOSED, failures=0, wait_s=0.0)
 
 
 def failed(breaker: Breaker, now_s: float, *, at_once: bool = False) -> Breaker:
-    """After a failure that speaks of the provider (not of one message); *at_once* opens without counting."""
+    """Count a failure that speaks of the provider (not of one message); *at_once* opens without counting."""
     if breaker.state is BreakerState.OPEN:
         return breaker
     since = now_s if breaker.failures == 0 else breaker.failing_since
@@ -83,7 +83,7 @@ def late(breaker: Breaker, now_s: float, jitter: float) -> Breaker:
 
 
 def held(breaker: Breaker, now_s: float, wait_s: float) -> Breaker:
-    """After the provider asked for a pause of the whole credential: open for as long, but not past the next probe.
+    """Open the breaker for the pause that the provider asked for, but not past the next probe.
 
     Who asks for hours may be well in a minute (the hint may be of something between us), and one probe is no load.
     """
@@ -99,7 +99,7 @@ def _is_enough(breaker: Breaker, now_s: float) -> bool:
 
 
 def probing(breaker: Breaker, now_s: float) -> Breaker:
-    """Half-open once the wait is over, so that one delivery may probe; otherwise unchanged."""
+    """Half-open the breaker once its wait is over, so that one delivery may probe; otherwise return it unchanged."""
     if breaker.state is BreakerState.OPEN and now_s >= breaker.opened_at + breaker.wait_s:
         return msgspec.structs.replace(breaker, state=BreakerState.HALF_OPEN)
     return breaker

@@ -26,7 +26,7 @@ JobId = NewType("JobId", bytes)
 PAGE = 5_000
 """Registry or list rows that one step of the walk reads."""
 PIECE = 500
-"""Recipients of a work item."""
+"""Recipients of a piece, which is one work item."""
 PIECES_LIMIT = 1 << 22
 FAILURES_LIMIT = 3
 """Steps of one job that may fail in a row; then it has failed, until it is resumed."""
@@ -41,13 +41,13 @@ class JobState(StrEnum):
     UPLOADING = "uploading"  # waits for its list of recipients
     RUNNING = "running"  # recipients are walked, enqueued and sent to
     PAUSED = "paused"  # nothing more is enqueued or handed over until it is resumed
-    FAILED = "failed"  # its walk failed again and again; it stands as a paused one does
+    FAILED = "failed"  # its walk failed again and again; it waits as a paused one does
     CANCELLED = "cancelled"  # nothing more is sent; who had no record yet gets none
     FINISHED = "finished"  # every recipient's notification has a final status
 
 
 class JobOrder(StrEnum):
-    """What moves a job from outside."""
+    """An order from outside that changes a job's state."""
 
     START = "start"  # its list is complete
     PAUSE = "pause"
@@ -88,18 +88,18 @@ ENDED: frozenset[JobState] = frozenset({_S.CANCELLED, _S.FINISHED})
 
 
 class RegistryFilter(Struct, frozen=True, omit_defaults=True):
-    """Which devices of an app's registry; empty fields ask for nothing."""
+    """A filter of an app's registered devices; an empty field matches all."""
 
     platforms: tuple[Platform, ...] = ()
     app_versions: tuple[str, ...] = ()
     locales: tuple[str, ...] = ()
     """Each alone or as the language of others: ``de`` is ``de-CH`` too."""
     seen_after: Instant | None = None
-    """Registered or refreshed at or after."""
+    """The earliest time of the last registration or refresh."""
 
 
 class BulkJob(Struct, frozen=True):
-    """What was asked for; how far it has come is the store's to say."""
+    """A bulk send as it was asked for; the store knows how far it has come."""
 
     id: JobId
     app: AppId
@@ -109,11 +109,11 @@ class BulkJob(Struct, frozen=True):
     expires_at: Instant
     ttl_ms: int
     registry: RegistryFilter | None = None
-    """None: the recipients are a list that is uploaded."""
+    """The filter of the registry; None where the recipients are a list that is uploaded."""
     names: tuple[str, ...] = ()
     """The variables that its content asks each recipient of a list for; none where all are told the same."""
     defaults: dict[str, str] = {}
-    """Variables of who has none of their own."""
+    """The variables of recipients who have none of their own."""
     rate: int | None = None
     """The most recipients per second."""
     kind: Kind = Kind.VISIBLE
@@ -127,7 +127,7 @@ class BulkJob(Struct, frozen=True):
 
 
 class Recipient(Struct, frozen=True, array_like=True):
-    """One of an uploaded list."""
+    """A recipient of an uploaded list."""
 
     user_id: UserId
     variables: dict[str, str] = {}
@@ -142,7 +142,7 @@ class Audience(Struct, frozen=True):
 
 
 class PageRow(Struct, frozen=True, array_like=True):
-    """One user of a page."""
+    """A user in a page of the registry or of the list."""
 
     user_id: str
     matches: bool
@@ -151,7 +151,7 @@ class PageRow(Struct, frozen=True, array_like=True):
 
 
 class Piece(Struct, frozen=True):
-    """Users above *after* up to *until*; *expected* of them are recipients."""
+    """A range of users, above *after* up to *until*, of whom *expected* are recipients."""
 
     after: str
     until: str
@@ -159,7 +159,7 @@ class Piece(Struct, frozen=True):
 
 
 def cut_page(page: Iterable[PageRow], after: str, most: int, size: int) -> tuple[list[Piece], int, str]:
-    """The pieces of a page, how many opted out, and the last user that was looked at. Pure.
+    """Cut a page of users into pieces; return these, how many users opted out, and the last user looked at. Pure.
 
     At most *most* recipients, *size* in a piece. Users who are none lie in a piece's range, or between two.
     """
@@ -182,7 +182,7 @@ def cut_page(page: Iterable[PageRow], after: str, most: int, size: int) -> tuple
 
 
 def recipient_id(job: JobId, piece: int, user_id: UserId) -> NotificationId:
-    """The id of a recipient's notification: UUIDv7 in form (RFC 9562 section 5.7), with the job's millisecond.
+    """Make the id of a recipient's notification: UUIDv7 in form (RFC 9562 section 5.7), with the job's millisecond.
 
     *piece* fills the 22 bits after it, so that the rows of a piece lie together in every index; the other 52 are a
     hash of job and user.
@@ -194,13 +194,13 @@ def recipient_id(job: JobId, piece: int, user_id: UserId) -> NotificationId:
 
 
 def piece_of(notification_id: NotificationId) -> int:
-    """The piece that an id names, if it is a recipient's."""
+    """Read the number of the piece from the id of a recipient's notification."""
     value = int.from_bytes(notification_id, "big")
     return ((value >> 64) & 0xFFF) << 10 | (value >> 52) & 0x3FF
 
 
 def notification_for(job: BulkJob, piece: int, user_id: UserId, variables: Variables | None) -> Notification:
-    """What one recipient is told; *variables* None is the content as it stands."""
+    """Build the notification for one recipient; *variables* None leaves the content as it is."""
     return Notification(
         id=recipient_id(job.id, piece, user_id),
         app=job.app,
@@ -218,6 +218,6 @@ def notification_for(job: BulkJob, piece: int, user_id: UserId, variables: Varia
 
 
 def variables_for(job: BulkJob, own: Variables) -> dict[str, str] | None:
-    """What fills the placeholders for one recipient; None where there are none to fill."""
+    """Return the values of the placeholders for one recipient; None where the content has no placeholders."""
     given = {**job.defaults, **own}
     return {name: given[name] for name in job.names if name in given} if job.names else None

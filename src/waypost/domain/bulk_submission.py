@@ -121,7 +121,7 @@ def draft_job(
     now: Instant,
     checks: Sequence[ContentCheck] = (),
 ) -> BulkJob:
-    """Make the job that a submission asks for; InvalidRequest carries every fault found."""
+    """Build the job that a submission asks for; InvalidRequest carries every fault found."""
     message = {name: getattr(asked.notification, name) for name in asked.notification.__struct_fields__}
     try:
         made = draft(Submission(user_id=_NOBODY, **message), new_id, app, caller, defaults, now, checks).notification
@@ -168,7 +168,7 @@ def _filter(registry: BulkRegistry) -> RegistryFilter:
 
 
 def recipient_of(given: str | Mapping[str, Any], job: BulkJob, at: str) -> Recipient:
-    """A recipient as given; InvalidRequest names what is wrong by *at*. What the job has no use for is dropped."""
+    """Check one recipient as it was given and drop fields the job does not use; InvalidRequest names faults by *at*."""
     fields = {"user_id": given} if isinstance(given, str) else given
     user_id = fields.get("user_id")
     try:
@@ -196,5 +196,5 @@ def _variable_faults(variables: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def as_text(value: Value) -> str:
-    """A variable's value as it is filled in."""
+    """Format a variable's value as it is filled in."""
     return str(value).lower() if isinstance(value, bool) else str(value)

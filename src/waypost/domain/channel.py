@@ -1,11 +1,11 @@
-"""A channel: how a target is reached."""
+"""A channel: the way in which a target is reached."""
 
 from __future__ import annotations
 
 from typing import Final, NewType
 
 Channel = NewType("Channel", str)
-"""How a target is reached; each is spoken by a sender, whose plug-in names it."""
+"""The way in which a target is reached; each is spoken by a sender, whose plug-in names it."""
 
 APNS: Final = Channel("apns")
 """Named here because push types and token uses are its own, and part of every notification."""

@@ -23,7 +23,7 @@ _UNUSED_FOR_S = 10.0
 _QUEUED = 0.6
 """The part of the time that an answer may take from which on a queue stands at the provider."""
 _LEAST_FOR_S = 10.0
-"""For so long answers must take too long with the least in flight before that is believed to be the distance."""
+"""Seconds for which answers must be slow with the least in flight before distance is believed to be the cause."""
 
 
 class CongestionRules(Struct, frozen=True):
@@ -49,42 +49,42 @@ class CongestionRules(Struct, frozen=True):
         return max(self.late_after_s / 20, 0.25)
 
     def allowed_s(self, base_s: float) -> float:
-        """The longest answer time that does not speak of a queue: twice the base delay, within bounds."""
+        """Return the longest answer time that is no sign of a queue: twice the base delay, within bounds."""
         return max(self.quick_s, min(2 * base_s, self.late_after_s / 10), 1.1 * base_s)
 
 
 class Observed(Struct):
-    """What was seen of a provider during one round; mutable, since it is counted per answer."""
+    """Measurements of a provider's answers during one round; mutable, since each answer is counted."""
 
     answers: int = 0
     quickest_s: float = math.inf
     overloads: int = 0
     """Time-outs, refusals for too many requests, failures of the provider."""
     stalled_s: float = 0.0
-    """For how long this process itself did not run: that much of an answer time is not the provider's."""
+    """Seconds in which this process itself did not run: that much of an answer time is not the provider's."""
     is_limited: bool = False
-    """Something had to wait because of the limit."""
+    """Whether something had to wait because of the limit."""
     most_used: float = 0.0
     """The highest number in flight, in terms of the limit."""
 
 
 class Flow(Struct, frozen=True):
-    """The limit of one provider, or one part of it, and what it was made from; times are of a monotonic clock."""
+    """The limit of one provider, or of one part of it, and its measurements; times are of a monotonic clock."""
 
     rules: CongestionRules
     limit: float
     base_s: float
     """The quickest answer known; until one is known, the longest that is believed without a look at the least load."""
     is_starting: bool = True
-    """It doubles per round trip: nothing is known that speaks against it."""
+    """Whether it doubles per round trip: nothing is known that speaks against it."""
     is_queued: bool = False
-    """Answers take about as long as they may."""
+    """Whether answers take about as long as they may."""
     settled_at_s: float = 0.0
     """Answers before this time are to requests that were sent under an earlier limit."""
     least_since_s: float = math.inf
-    """Since when answers have taken too long although the least is in flight."""
+    """The time since when answers have been slow although the least is in flight."""
     used_at_s: float = 0.0
-    """When the limit was last needed."""
+    """The time when the limit was last needed."""
     most_used: float = 0.0
     """The highest number in flight since then."""
 

@@ -1,4 +1,4 @@
-"""Content: what a notification says, whoever it is for."""
+"""Content: the text and data of a notification, whoever it is for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from waypost.domain.words import Words
 
 
 class Kind(Words):
-    """Visible to the user, or waking the app silently."""
+    """The kind of a notification: visible to the user, or waking the app silently."""
 
     VISIBLE = "visible"
     SILENT = "silent"
@@ -80,9 +80,9 @@ class Content(Struct, frozen=True, omit_defaults=True):
     overrides: dict[Channel, dict[str, Any]] = {}
     """Provider fields that pass through untouched where they are valid."""
     push_type: ApnsPushType | None = None
-    """Where it is for Apple devices alone, and no ordinary alert."""
+    """The push type, where it is for Apple devices alone, and no ordinary alert."""
     to: Audience | None = None
-    """Where it is for all who listen, and for no user's devices."""
+    """The audience, where it is for all who listen, and for no user's devices."""
     type: str | None = None
     """What sort of message it is, in the app's own words; for its history, not for devices."""
 

@@ -1,4 +1,4 @@
-"""A credential: what an app identifies itself with to the provider of one channel."""
+"""A credential: an app's identity at the provider of one channel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from waypost.domain.channel import Channel
 from waypost.domain.ids import AppId
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
-"""How a second credential of a channel may be called."""
+"""The form of the name of a channel's second credential."""
 
 
 class CredentialId(Struct, frozen=True, order=True, cache_hash=True):
@@ -20,10 +20,10 @@ class CredentialId(Struct, frozen=True, order=True, cache_hash=True):
     app: AppId
     channel: Channel
     name: str = ""
-    """What tells it from others of the channel; the default one has no name."""
+    """The name that tells it from others of the channel; "" is the default one."""
 
     def __str__(self) -> str:
-        """Spell it as events, conditions and answers do: ``<app>/<channel>`` or ``<app>/<channel>/<name>``."""
+        """Format it as events, conditions and answers do: ``<app>/<channel>`` or ``<app>/<channel>/<name>``."""
         return f"{self.app}/{self.slot}"
 
     @property
@@ -44,11 +44,11 @@ class CredentialId(Struct, frozen=True, order=True, cache_hash=True):
 
 
 def channel_of(slot: str) -> Channel:
-    """The channel whose plug-in reads the section at *slot*."""
+    """Return the channel whose plug-in reads the section at *slot*."""
     return Channel(slot.partition("/")[0])
 
 
 def is_further(slot: str) -> bool:
-    """Whether *slot* is a second credential's, correctly named."""
+    """Tell whether *slot* names a second credential of its channel, with a valid name."""
     _, slash, name = slot.partition("/")
     return bool(slash and NAME.fullmatch(name))

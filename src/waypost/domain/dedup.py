@@ -1,4 +1,4 @@
-"""Dedup keys: when two requests are the same thing said twice."""
+"""Dedup keys: how it is known that two requests say the same thing twice."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ class Claim(Struct, frozen=True):
 
 
 def content_hash(content: Content) -> bytes:
-    """SHA-256 over title, body and data in a length-safe encoding, whatever the order of data's keys."""
+    """Hash title, body and data with SHA-256 in a length-safe encoding, whatever the order of data's keys."""
     return _digest([content.title, content.body, content.data])
 
 
 def shown(digest: bytes) -> str:
-    """The first 16 hex characters, as answered and logged (requirements S1-78)."""
+    """Format the first 16 hex characters of a hash, as answered and logged (requirements S1-78)."""
     return digest[:8].hex()
 
 
 def content_key(app: AppId, caller: CallerId, user_id: UserId, content: Content) -> bytes:
-    """The key of "the same caller tells the same user the same thing"."""
+    """Derive the key that is equal where the same caller tells the same user the same content."""
     said: list[object] = ["content", app, caller, user_id, content_hash(content)]
     if content.push_type is not None:
         # Such a push says what it says in the provider's own fields.
@@ -59,12 +59,12 @@ def content_key(app: AppId, caller: CallerId, user_id: UserId, content: Content)
 
 
 def idempotency_key(app: AppId, caller: CallerId, key: str) -> bytes:
-    """The key of a caller's own idempotency key."""
+    """Derive the dedup key of an idempotency key that a caller gave."""
     return _digest(["idempotency", app, caller, key])[:KEY_BYTES]
 
 
 def body_hash(request: Any) -> bytes:
-    """The 16 bytes that tell whether a repeated idempotency key came with the same request."""
+    """Hash a request to 16 bytes, to tell whether a repeated idempotency key came with the same request."""
     return _digest(request)[:KEY_BYTES]
 
 

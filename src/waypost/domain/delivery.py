@@ -19,16 +19,16 @@ from waypost.domain.waits import Wait
 from waypost.domain.words import Words
 
 NOW_OR_NEVER_MS = 30_000
-"""How late the one attempt of a TTL of 0 may start; after that "now" is over."""
+"""Milliseconds that the one attempt of a TTL of 0 may start late; after that "now" is over."""
 
 
 class Target(Struct, frozen=True):
-    """What a delivery is addressed to: the *n*-th target of its notification, numbered when first routed."""
+    """The address of a delivery: the *n*-th target of its notification, numbered when first routed."""
 
     n: int
     device_id: DeviceId
     channel: Channel | None
-    """None where no channel reaches it; then *suppressed* says why."""
+    """The channel; None where none reaches it; then *suppressed* says why."""
     suppressed: str | None = None
     waits: Wait | None = None
     """What it waits for before its first attempt: until then nobody leases it, and the settle that stores it says
@@ -50,10 +50,10 @@ class OpenTarget(Struct, frozen=True):
 
 
 class Delivery(Struct, frozen=True):
-    """One attempt about to be made: where, what is said, and what was agreed for its notification."""
+    """One attempt about to be made: its target, its message, and what was agreed for its notification."""
 
     id: NotificationId
-    """The notification's, by which an app recognizes it."""
+    """The notification's id, by which an app recognizes it."""
     n: int
     credential: CredentialId
     address: Address
@@ -67,7 +67,7 @@ class Delivery(Struct, frozen=True):
 
     @property
     def channel(self) -> Channel:
-        """How it is sent."""
+        """The channel that sends it."""
         return self.credential.channel
 
     @property
@@ -78,7 +78,7 @@ class Delivery(Struct, frozen=True):
 
 
 class FailureClass(Words):
-    """Whether a retry could have helped."""
+    """A class of failures: whether a retry could have helped."""
 
     RETRYABLE = "retryable"
     TERMINAL = "terminal"
@@ -107,7 +107,7 @@ class Receipt(Struct, frozen=True):
     retries: int = 0
     throttles: int = 0
     due_at: Instant | None = None
-    """When it is next touched: its retry, the expiry of a parked one, or the deadline of an intent."""
+    """The time when it is next touched: its retry, the expiry of a parked one, or the deadline of an intent."""
     parked: str | None = None
     """The condition it waits for, such as ``breaker:demo/apns``."""
     provider_id: str | None = None
@@ -127,17 +127,17 @@ class Receipt(Struct, frozen=True):
 
     @property
     def is_intent(self) -> bool:
-        """An at_most_once attempt that may be on the wire: counts as open, reads ``processing``."""
+        """Whether this is an at_most_once attempt that may be on the wire: counts as open, reads ``processing``."""
         return self.status is DeliveryStatus.UNKNOWN and self.due_at is not None
 
     @property
     def is_open(self) -> bool:
-        """Still to be settled."""
+        """Whether it is still to be settled."""
         return self.status is DeliveryStatus.PENDING or self.is_intent
 
     @property
     def stands_for_all(self) -> bool:
-        """The record of work that ended before it was routed (poison): a replay routes it anew."""
+        """Whether this is the record of work that ended before it was routed (poison): a replay routes it anew."""
         return self.device_id == UNROUTED
 
 
@@ -167,25 +167,25 @@ def delivery_of(
 
 
 class Lasting(Protocol):
-    """What is worth sending for a time."""
+    """Anything that is worth sending for a limited time."""
 
     @property
     def expires_at(self) -> Instant:
-        """When it is over."""
+        """The end of the time in which it is worth sending."""
         ...
 
     @property
     def ttl_ms(self) -> int:
-        """For how long it was at first; 0 is one attempt now."""
+        """The whole time in which it is worth sending, milliseconds; 0 is one attempt now."""
         ...
 
 
 def starts_before(lasting: Lasting, attempt: int) -> Instant:
-    """When it is too late for attempt number *attempt* to start; a TTL of 0 allows exactly one, at once."""
+    """Return when it is too late for attempt number *attempt* to start; a TTL of 0 allows exactly one, at once."""
     is_now_or_never = lasting.ttl_ms == 0 and attempt == 1
     return later(lasting.expires_at, NOW_OR_NEVER_MS if is_now_or_never else 0)
 
 
 def is_expired(lasting: Lasting, attempt: int, now: Instant) -> bool:
-    """Whether attempt number *attempt* may no longer start."""
+    """Tell whether attempt number *attempt* may no longer start."""
     return now >= starts_before(lasting, attempt)

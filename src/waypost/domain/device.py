@@ -15,7 +15,7 @@ from waypost.domain.time import HOUR_MS, Instant
 from waypost.domain.words import Words
 
 Platform = NewType("Platform", str)
-"""What a device runs, or how it is subscribed; the plug-in that serves it names it."""
+"""The platform that a device runs, or by which it is subscribed; the plug-in that serves it names it."""
 
 UNKNOWN: Final = Platform("unknown")
 """Comes from imports only: no plug-in may serve it, and such a device is skipped with a reason."""
@@ -31,18 +31,18 @@ class TokenUse(Words):
     COMPLICATION = "complication"
     FILEPROVIDER = "fileprovider"
     LIVEACTIVITY = "liveactivity"
-    """Of one live activity, to update and end it."""
+    """Tokens of one live activity, to update and end it."""
     LIVEACTIVITY_START = "liveactivity_start"
-    """Of the app, to start a live activity."""
+    """Tokens of the app, to start a live activity."""
     PUSHTOTALK = "pushtotalk"
     WIDGETS = "widgets"
     CONTROLS = "controls"
     MDM = "mdm"
-    """Of the management of a device, from its check-in."""
+    """Tokens of the management of a device, from its check-in."""
 
 
 def token_use_of(content: Content) -> TokenUse:
-    """Which tokens *content* is for."""
+    """Find out which use of tokens *content* is for, from its push type."""
     if content.push_type is None:
         return TokenUse.ALERT
     match content.push_type:
@@ -93,17 +93,17 @@ class Device(Struct, frozen=True):
 
 
 USE_NOTED_MS = HOUR_MS
-"""How old the last noted use of a device is before another one is noted: a row is not written for each delivery."""
+"""Milliseconds after the last noted use until another one is noted: a row is not written for each delivery."""
 
 
 def is_news(device: Device, used_at: Instant) -> bool:
-    """Whether the registry is to be told of a use: the first one after a registration, then one an hour."""
+    """Tell whether the registry should hear of a use: the first one after a registration, then one an hour."""
     noted_at = device.last_used_at
     return noted_at is None or noted_at <= device.last_seen_at or used_at - noted_at >= USE_NOTED_MS
 
 
 class Registration(Struct, frozen=True):
-    """What an app says of itself at launch: an upsert of one device."""
+    """A device as an app registers it at launch: inserted, or replacing the one of the same id."""
 
     app: AppId
     user_id: UserId
@@ -118,7 +118,7 @@ class Registration(Struct, frozen=True):
 
 
 def registered(registration: Registration, before: Device | None, now: Instant) -> Device:
-    """The device after a registration call, from what was stored before it."""
+    """Build the device after a registration call, from what was stored before it."""
     same_token = before is not None and before.token == registration.token
     return Device(
         app=registration.app,
@@ -139,21 +139,21 @@ def registered(registration: Registration, before: Device | None, now: Instant) 
 
 
 RegistrationCheck = Callable[[Registration], list[Fault]]
-"""What a channel could never send to, such as a key that is none; the faults are named as in the API."""
+"""The check of a registration for what a channel could never send to; the faults are named as in the API."""
 
 
 def has_no_keys(registration: Registration) -> list[Fault]:
-    """The fault of keys where a device has none."""
+    """Check that a device of a platform without keys gave none."""
     return [] if registration.keys is None else [Fault("keys", "only a push subscription has keys")]
 
 
 def has_one_use(registration: Registration) -> list[Fault]:
-    """The fault of another use where all tokens are for ordinary notifications."""
+    """Check that a device of a platform whose tokens have one use names no other."""
     if registration.token_use is TokenUse.ALERT:
         return []
     return [Fault("token_use", "only an iOS device has tokens for other uses")]
 
 
 def is_token_alone(registration: Registration) -> list[Fault]:
-    """The faults of a registration where a device is known by its token and nothing else."""
+    """Check the registration of a platform that knows a device by its token and nothing else."""
     return has_no_keys(registration) + has_one_use(registration)

@@ -21,7 +21,7 @@ from waypost.domain.scope import Scope
 
 
 class ErrorCode(StrEnum):
-    """Every code of a problem answer (RFC 9457); the reference explains each (docs/errors.md)."""
+    """A code of a problem answer (RFC 9457); the reference explains each (docs/errors.md)."""
 
     INVALID_REQUEST = "invalid_request"
     INVALID_JSON = "invalid_json"
@@ -51,7 +51,7 @@ class ErrorCode(StrEnum):
 
 
 class Fault(Struct, frozen=True):
-    """One mistake in a request: where it is, and why it is refused."""
+    """A mistake in a request: where it is, and why it is refused."""
 
     path: str
     """Such as ``data.items[2]``; "" is the request as a whole."""
@@ -79,7 +79,7 @@ class InvalidRequest(WaypostError):
 
 
 class NotFound(WaypostError):
-    """No such thing, or not the caller's to see."""
+    """The error that there is no such thing, or that it is not the caller's to see."""
 
     code = ErrorCode.NOT_FOUND
 
@@ -101,7 +101,7 @@ class Conflict(WaypostError):
 
 
 class Unavailable(WaypostError):
-    """Refused for now; *retry_after_s* is when to ask again."""
+    """The error that a request is refused for now; *retry_after_s* is when to ask again."""
 
     code = ErrorCode.STORAGE_BUSY
 
@@ -111,7 +111,7 @@ class Unavailable(WaypostError):
 
 
 class StorageFull(Unavailable):
-    """No room to accept more; what was accepted goes on."""
+    """The error that there is no room to accept more; what was accepted goes on."""
 
     code = ErrorCode.STORAGE_FULL
 

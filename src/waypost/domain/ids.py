@@ -1,4 +1,4 @@
-"""Identities: who and what a record is about, each a type of its own."""
+"""Identities: the names of records, users and devices, each a type of its own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOW_62 = (1 << 62) - 1
 
 
 def format_id(notification_id: NotificationId) -> str:
-    """The canonical text of an id: 8-4-4-4-12 lower-case hex."""
+    """Format an id canonically: 8-4-4-4-12 lower-case hex."""
     text = notification_id.hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
@@ -56,7 +56,7 @@ def next_ids(now: Instant, count: int, randomness: bytes, floor: int) -> tuple[l
 
 
 def _successor(value: int) -> int:
-    """The next id in order, keeping the version and variant bits in place."""
+    """Return the next id in order, keeping the version and variant bits in place."""
     low = value & _LOW_62
     if low < _LOW_62:
         return value + 1
@@ -68,27 +68,27 @@ def _successor(value: int) -> int:
 
 
 def is_made_by_us(notification_id: NotificationId) -> bool:
-    """Whether an id has the form of those that are made here: a UUIDv7."""
+    """Tell whether an id has the form of those that are made here: a UUIDv7."""
     value = int.from_bytes(notification_id, "big")
     return value >> 76 & 0xF == _VERSION >> 76 and value >> 62 & 0b11 == _VARIANT >> 62
 
 
 def created_at(notification_id: NotificationId) -> Instant:
-    """When an id was made, from its first 48 bits."""
+    """Read from an id's first 48 bits when it was made."""
     return Instant(int.from_bytes(notification_id[:6], "big"))
 
 
 def first_id_at(instant: Instant) -> NotificationId:
-    """The smallest id that can be made at *instant*."""
+    """Return the smallest id that can be made at *instant*."""
     return NotificationId(((instant << 80) | _VERSION | _VARIANT).to_bytes(16, "big"))
 
 
 def shard_of(app: AppId, user_id: UserId) -> int:
-    """The shard that owns everything of one user: a stable hash, 0 to SHARDS - 1."""
+    """Find the shard that owns everything of one user: a stable hash, 0 to SHARDS - 1."""
     digest = hashlib.blake2b(f"{app}\0{user_id}".encode(), digest_size=2).digest()
     return int.from_bytes(digest, "big") % SHARDS
 
 
 def token_hash(token: str) -> bytes:
-    """The 16 bytes by which a provider token is compared and shown; the token itself never leaves the registry."""
+    """Hash a provider token to the 16 bytes by which it is compared and shown; the token stays in the registry."""
     return hashlib.sha256(token.encode()).digest()[:16]

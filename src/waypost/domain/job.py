@@ -24,7 +24,7 @@ _BADGE_LIMIT = 99_999
 
 
 class Job(Struct, frozen=True):
-    """Tell this user that."""
+    """A job of a producer: the user to notify and the text."""
 
     user_id: str
     channel: str | None = None
@@ -37,12 +37,12 @@ class Job(Struct, frozen=True):
 
 
 def is_payload(fields: Mapping[bytes, bytes]) -> bool:
-    """Whether the entry has the job as JSON: a field ``payload``, and no user beside it."""
+    """Tell whether the entry has the job as JSON: a field ``payload``, and no user beside it."""
     return _PAYLOAD_FIELD in fields and _USER_FIELDS.isdisjoint(fields)
 
 
 def read_job(fields: Mapping[bytes, bytes]) -> Job:
-    """The job in a stream entry; InvalidRequest names what is wrong with it, without its values.
+    """Read the job in a stream entry; InvalidRequest names what is wrong with it, without its values.
 
     A user, channel, badge or data that is "" counts as left out, and so does what is ``null`` in JSON.
     """
@@ -81,7 +81,7 @@ def _line(given: dict[str, Any], name: str, at: str) -> str | None:
 
 
 def _words(value: Any, at: str) -> str:
-    """Text; a number is its digits, since producers have ids and titles of both kinds."""
+    """Check that *value* is text; turn a number into its digits, since producers have ids and titles of both kinds."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str):

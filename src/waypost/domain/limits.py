@@ -1,4 +1,4 @@
-"""How much of something may happen in a time: a bucket that refills, or a window that begins anew."""
+"""Limits of how much may happen in a time: a bucket that refills, or a window that begins anew."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _QUOTA: Final = re.compile(rf"([1-9][0-9]{{0,11}})/([1-9][0-9]{{0,5}})?({'|'.joi
 
 
 class TokenBucket(Struct, frozen=True):
-    """Full at first; what is taken comes back steadily, never above *size*.
+    """A limit that is full at first; what is taken comes back steadily, never above *size*.
 
     With a ramp it begins with a twentieth of both and comes to the whole of them in *ramp_s*; asked for nothing for as
     long, it begins anew.
@@ -31,7 +31,7 @@ class TokenBucket(Struct, frozen=True):
 
 
 class FixedWindow(Struct, frozen=True):
-    """At most *limit* in each window; windows begin at whole multiples of their length since 1970."""
+    """A limit of *limit* in each window; windows begin at whole multiples of their length since 1970."""
 
     limit: int
     window_ms: int
@@ -49,7 +49,7 @@ class Quota(Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Quota:
-        """Read what ``str`` writes; a ValueError says how it is written."""
+        """Read what ``str`` writes; a ValueError explains the form."""
         if text == "unlimited":
             return UNLIMITED
         found = _QUOTA.fullmatch(text.replace(" ", ""))
@@ -74,36 +74,36 @@ UNLIMITED: Final = Quota(0)
 
 
 class Rate(Struct, frozen=True):
-    """How much may go to one provider by one credential, and by it to one device; None is as much as there is."""
+    """Limits for one provider by one credential, and for one device by it; None is no limit."""
 
     bucket: TokenBucket | None = None
     per_device: FixedWindow | None = None
 
 
 class Granted(Struct, frozen=True, tag=True):
-    """Taken; *left* more could be taken now."""
+    """The answer that the amount was taken; *left* more could be taken now."""
 
     left: int
 
 
 class Wait(Struct, frozen=True, tag=True):
-    """Nothing was taken: there were only *left*; it may be enough after *wait_ms*, if nobody else takes it first."""
+    """The answer that nothing was taken: only *left* remain; try after *wait_ms*, if nobody else takes it first."""
 
     left: int
     wait_ms: int
 
 
 class Remaining(Struct, frozen=True):
-    """What is left of a limit, as of a time."""
+    """The amount left of a limit at a certain time."""
 
     left: float
     at_ms: float
     since_ms: float = 0.0
-    """When its ramp began."""
+    """The time when its ramp began."""
 
 
 def capacity(limit: Limit) -> int:
-    """The most that can ever be taken at once."""
+    """Return the most that can ever be taken at once."""
     return limit.size if isinstance(limit, TokenBucket) else limit.limit
 
 
@@ -132,7 +132,7 @@ def take(limit: Limit, level: Remaining | None, n: int, now_ms: float) -> tuple[
 
 
 def forgettable_at_ms(limit: Limit, level: Remaining) -> float:
-    """From when on *level* says no more than None does."""
+    """Return the time from which *level* says no more than None does, in milliseconds."""
     match limit:
         case TokenBucket():
             full_in_s = (limit.size - level.left) / limit.refill_per_s
@@ -142,7 +142,7 @@ def forgettable_at_ms(limit: Limit, level: Remaining) -> float:
 
 
 def _refilled(bucket: TokenBucket, level: Remaining | None, now_ms: float) -> tuple[float, float, float]:
-    """What is left now, as of when, and when the ramp began."""
+    """Compute what is left now; return it, the time it holds for, and when the ramp began."""
     ramp_ms = bucket.ramp_s * SECOND_MS
     if level is None or (ramp_ms and now_ms - level.at_ms >= ramp_ms):
         return bucket.size * _share(bucket, 0.0), now_ms, now_ms
@@ -153,13 +153,13 @@ def _refilled(bucket: TokenBucket, level: Remaining | None, now_ms: float) -> tu
 
 
 def _share(bucket: TokenBucket, age_ms: float) -> float:
-    """What part of the bucket there is at *age_ms* into its ramp."""
+    """Return the part of the bucket, 0 to 1, that is available at *age_ms* into its ramp."""
     ramp_ms = bucket.ramp_s * SECOND_MS
     return 1.0 if age_ms >= ramp_ms else RAMP_START + (1 - RAMP_START) * age_ms / ramp_ms
 
 
 def _area(bucket: TokenBucket, age_ms: float) -> float:
-    """The sum of the shares up to *age_ms*, in milliseconds of the whole refill."""
+    """Sum up the shares up to *age_ms*, in milliseconds of the whole refill."""
     ramp_ms = bucket.ramp_s * SECOND_MS
     short = max(0.0, ramp_ms - age_ms)
     return age_ms - (1 - RAMP_START) * (ramp_ms / 2 - short * short / (2 * ramp_ms))

@@ -1,4 +1,4 @@
-"""A message: what is said to one target, as a sender turns it into its provider's words."""
+"""A message: the content for one target, which a sender turns into its provider's words."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from waypost.domain.time import Instant
 
 
 class Message(Struct, frozen=True):
-    """What is said to one target, whoever it is: those that are told the same have equal messages."""
+    """The content for one target, without its recipient: targets that are told the same have equal messages."""
 
     created_at: Instant
     expires_at: Instant
     ttl_ms: int
-    """0 is one attempt now, with a provider TTL of 0."""
+    """Validity at first, milliseconds; 0 is one attempt now, with a provider TTL of 0."""
     kind: Kind
     urgency: Urgency
     content: Content
     override: dict[str, Any] = {}
-    """What is said to this target's channel alone, in the words of its provider."""
+    """The fields for this target's channel alone, in the words of its provider."""
 
     def remaining_ttl_s(self, now: Instant) -> int:
-        """Whole seconds of validity left, what each attempt tells the provider; never negative."""
+        """Return the whole seconds of validity left, as each attempt tells the provider; never negative."""
         return max(0, (self.expires_at - now) // 1000)
 
 
 def message_of(notification: Notification) -> Message:
-    """Say what *notification* says to all of its targets."""
+    """Build the message that *notification* has for all of its targets."""
     return Message(
         notification.created_at,
         notification.expires_at,
@@ -44,6 +44,6 @@ def message_of(notification: Notification) -> Message:
 
 
 def rendered_for(message: Message, channel: Channel) -> Message:
-    """Turn what is said to all targets into what is said to one that *channel* reaches."""
+    """Turn the message for all targets into the one for a target that *channel* reaches."""
     override = message.content.overrides.get(channel)
     return message if override is None else replace(message, override=override)

@@ -1,4 +1,4 @@
-"""Moves: what one change did to a notification or a delivery, as the journal tells it."""
+"""Moves: the effects of one change on a notification or a delivery, as the journal tells them."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class DeliveryMoved(Struct, frozen=True, array_like=True, tag=True):
     code: str | None = None
     reason: str | None = None
     gone_since: Instant | None = None
-    """Set where the token is dead: what was registered with it before this instant goes."""
+    """The instant before which what is registered with the dead token goes; None where the token is not dead."""
     token_hash: bytes | None = None
     is_use: bool = False
-    """The device was sent to, and the registry was not told so lately."""
+    """Whether the device was sent to, and the registry was not told so lately."""
 
 
 class NotificationMoved(Struct, frozen=True, array_like=True, tag=True):
@@ -37,7 +37,7 @@ class NotificationMoved(Struct, frozen=True, array_like=True, tag=True):
     notification_id: NotificationId
     user_id: UserId
     before: NotificationStatus | None
-    """None where it is stored for the first time."""
+    """The status before; None where it is stored for the first time."""
     after: NotificationStatus
     at: Instant
     reason: str | None = None

@@ -22,7 +22,7 @@ class Lane(Words):
 
 
 class Guarantee(Words):
-    """What a crash between sending and recording may cause: a repeat, or an unknown outcome."""
+    """A delivery guarantee: what a crash between sending and recording may cause, a repeat or an unknown outcome."""
 
     AT_LEAST_ONCE = "at_least_once"
     AT_MOST_ONCE = "at_most_once"
@@ -38,22 +38,22 @@ class Notification(Struct, frozen=True):
     content: Content
     created_at: Instant
     expires_at: Instant
-    """The later of creation and ``scheduled_at``, plus the TTL."""
+    """The time of expiry: the later of creation and ``scheduled_at``, plus the TTL."""
     ttl_ms: int
-    """0 is one attempt now, with a provider TTL of 0."""
+    """Validity at first, milliseconds; 0 is one attempt now, with a provider TTL of 0."""
     lane: Lane
     kind: Kind = Kind.VISIBLE
     urgency: Urgency = Urgency.NORMAL
     guarantee: Guarantee = Guarantee.AT_LEAST_ONCE
     device_ids: tuple[DeviceId, ...] = ()
-    """Narrowed to these devices of the user; empty is all."""
+    """The only devices of the user that get it; empty is all."""
     scheduled_at: Instant | None = None
     retry_policy: str | None = None
-    """A named policy that the caller chose; None is the app's for this urgency."""
+    """The retry policy that the caller named; None is the app's for this urgency."""
 
 
 def lane_of(kind: Kind, urgency: Urgency) -> Lane:
-    """The lane a single notification travels in (bulk jobs choose theirs)."""
+    """Choose the lane of a single notification (bulk jobs choose theirs)."""
     return Lane.SILENT if kind is Kind.SILENT else _LANE_OF[urgency]
 
 

@@ -13,7 +13,7 @@ class Taken(Struct, frozen=True, tag=True):
 
     provider_id: str = ""
     note: str = ""
-    """What was changed so that it could be taken, for the record of the attempt."""
+    """The change that let it be taken, for the record of the attempt."""
 
 
 class Gone(Struct, frozen=True, tag=True):
@@ -24,14 +24,14 @@ class Gone(Struct, frozen=True, tag=True):
 
 
 class Refused(Struct, frozen=True, tag=True):
-    """This message will never be taken as it is."""
+    """The message will never be taken as it is."""
 
     code: str
     why: str
 
 
 class Reach(Words):
-    """How far a refusal of us reaches: what else it would meet."""
+    """The reach of a refusal of our credential: what else it would refuse."""
 
     DEVICE = "device"
     """This device alone, unless others are refused in a row with it."""
@@ -42,7 +42,7 @@ class Reach(Words):
 
 
 class CredentialRejected(Struct, frozen=True, tag=True):
-    """We were refused, not the message: nothing was taken, nothing will be in *reach* until an operator acts."""
+    """The credential was refused, not the message: nothing was taken, nothing will be in *reach* until it is mended."""
 
     code: str
     why: str
@@ -50,16 +50,16 @@ class CredentialRejected(Struct, frozen=True, tag=True):
 
 
 class Throttled(Struct, frozen=True, tag=True):
-    """Too much too soon; nothing was taken. *wait_ms* is the least wait that the provider wants, None for none."""
+    """The provider wants fewer; nothing was taken. *wait_ms* is the least wait that it wants, None for none."""
 
     code: str
     wait_ms: int | None = None
     whole: bool = False
-    """It may be said of the whole credential or scope (the quota of a project), not of one token alone."""
+    """Whether it may speak of the whole credential or scope (the quota of a project), not of one token alone."""
 
 
 class Unreachable(Struct, frozen=True, tag=True):
-    """Provably nothing was taken: never written, or refused before processing."""
+    """The provider provably took nothing: the message was never written, or refused before processing."""
 
     code: str
     why: str
@@ -67,7 +67,7 @@ class Unreachable(Struct, frozen=True, tag=True):
 
 
 class Unanswered(Struct, frozen=True, tag=True):
-    """Written, but no answer that tells: the provider may or may not have it."""
+    """The message was written, but no answer tells whether the provider has it."""
 
     code: str
     why: str

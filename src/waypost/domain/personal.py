@@ -1,4 +1,4 @@
-"""Placeholders: ``{{name}}`` in what a bulk job says, filled in for each recipient: text for text, nothing is run."""
+"""Placeholders: ``{{name}}`` in a bulk job's content, filled in for each recipient: text for text, nothing is run."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _TEXTS = ("title", "subtitle", "body", "image", "icon", "link")
 
 
 def names_in(content: Content) -> frozenset[str]:
-    """The variables that *content* asks for."""
+    """List the variables that *content* asks for."""
     return frozenset(name for _, text in _texts(content) for name in _PLACEHOLDER.findall(text))
 
 
 def placeholder_faults(content: Content) -> list[Fault]:
-    """Braces that begin a placeholder and are none: they would be shown to people as they stand."""
+    """Find braces that begin no valid placeholder: they would be shown to people as they stand."""
     return [
         Fault(path, "`{{` begins a placeholder such as {{name}}; this is none")
         for path, text in _texts(content)
@@ -33,7 +33,7 @@ def placeholder_faults(content: Content) -> list[Fault]:
 
 
 def personalised(content: Content, variables: Variables) -> Content:
-    """*content* with each placeholder replaced once: braces that a value brings along stay as they are."""
+    """Replace each placeholder of *content* once: braces that a value brings along stay as they are."""
 
     def fill(text: str) -> str:
         return _PLACEHOLDER.sub(lambda found: variables.get(found[1], ""), text) if "{{" in text else text

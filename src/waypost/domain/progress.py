@@ -1,4 +1,4 @@
-"""Progress: all targets of a notification and what became of them. Each change of it is one step. Pure.
+"""Progress: all targets of a notification and their receipts. Each change of it is one step. Pure.
 
 Stores keep progress in rows of their own shape, load it, and write what a step says. What a change means is decided
 here alone, so that every store comes to the same receipts, the same status and the same words in the journal.
@@ -27,11 +27,10 @@ from waypost.domain.amendment import (
 from waypost.domain.delivery import Receipt, Target
 from waypost.domain.ids import AppId, NotificationId, UserId
 from waypost.domain.moves import DeliveryMoved, Moved, NotificationMoved
-from waypost.domain.settlement import Again, Cancelled, Change, Forget, Parked, Unstarted, apply, opened
+from waypost.domain.settlement import Again, Cancelled, Change, Forget, Parked, Unstarted, apply
 from waypost.domain.status import (
     DELIVERY_TRANSITIONS,
     FINAL,
-    REPLAYABLE,
     DeliveryStatus,
     NotificationStatus,
     final_status,
@@ -43,14 +42,10 @@ Receipts = Mapping[int, Receipt]
 """Receipts by the number of their target."""
 
 _PENDING = DeliveryStatus.PENDING
-_ROUTED_AGAIN = frozenset(
-    {NotificationStatus.NO_TARGETS, NotificationStatus.EXPIRED, NotificationStatus.FAILED, NotificationStatus.UNKNOWN}
-)
-"""Final states that a replay routes anew where there are no targets to reopen."""
 
 
 class Stale(Struct, frozen=True):
-    """A change that was refused: its target was settled by somebody else first."""
+    """A change that was refused, since its target was settled by somebody else first."""
 
     notification_id: NotificationId
     n: int
@@ -58,12 +53,12 @@ class Stale(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """What one change makes of a notification's progress."""
+    """The result of one change to a notification's progress."""
 
     before: Progress
     progress: Progress
     moves: tuple[Moved, ...] = ()
-    """For the journal, in order."""
+    """The moves for the journal, in order."""
     taken: tuple[Change, ...] = ()
     """The changes that counted, as they were applied."""
     stale: tuple[Stale, ...] = ()
@@ -76,7 +71,7 @@ class Step(Struct, frozen=True):
 
     @property
     def finished(self) -> bool:
-        """Whether it ended with this step."""
+        """Whether the notification ended with this step."""
         return self.progress.is_final and not self.before.is_final
 
     @property
@@ -94,13 +89,13 @@ class Progress(Struct, frozen=True):
     status: NotificationStatus | None
     """``pending`` or final; None while nothing of it is stored, as of a bulk job's recipient."""
     receipts: Receipts | None
-    """None until it is routed. Of a final notification they need not be loaded."""
+    """The receipts; None until it is routed. Of a final notification they need not be loaded."""
     withdrawn: str | None = None
-    """Why it was taken back, where it was."""
+    """The reason why it was taken back, where it was."""
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing of it is open."""
+        """Whether nothing of the notification is open."""
         return self.status in FINAL
 
     def settle(
@@ -139,7 +134,7 @@ class Progress(Struct, frozen=True):
         return Step(self, ended, (*moves, *last), tuple(taken), tuple(stale))
 
     def end(self, status: NotificationStatus, now: Instant) -> Step:
-        """End it with *status*, whatever became of its targets is known to the caller."""
+        """End it with *status*; the caller knows what became of its targets."""
         ended, moves = self._ended(now, status)
         return Step(self, ended, moves)
 
@@ -186,30 +181,10 @@ class Progress(Struct, frozen=True):
         ended, last = self._with(receipts)._ended(now)
         return Step(self, ended, (*moves, *last), tuple(taken)), Confirmed(order.status)
 
-    def replay(self, at: Instant) -> Step | None:
-        """Start a new round for what failed, expired or is unknown; None where nothing of it can be sent again.
-
-        What never had targets, or only the record of poison, is routed anew. All receipts must be loaded.
-        """
-        receipts = self.receipts or {}
-        routed_again = self.status in _ROUTED_AGAIN and all(each.stands_for_all for each in receipts.values())
-        failed = [] if routed_again else [each for each in receipts.values() if each.status in REPLAYABLE]
-        if not self.is_final or not (failed or routed_again):
-            return None
-        reopened = self._reopened(failed, at)
-        after = None if routed_again else dict(receipts) | reopened
-        pending = NotificationStatus.PENDING
-        progress = msgspec.structs.replace(self, status=pending, receipts=after, withdrawn=None)
-        moves: list[Moved] = [NotificationMoved(self.app, self.id, self.user_id, self.status, pending, at)]
-        for each in failed:
-            named = (self.app, self.id, self.user_id, each.n, each.device_id, each.attempt)
-            moves.append(DeliveryMoved(*named, each.status, _PENDING, at))
-        return Step(self, progress, tuple(moves))
-
     def _listed(
         self, targets: Sequence[Target] | None, now: Instant, moves: list[Moved]
     ) -> tuple[dict[int, Receipt] | None, set[int]]:
-        """The receipts to change, and the numbers that mean another device than in the list that was stored first."""
+        """Return the receipts to change, and the numbers that name another device than the first stored list."""
         if self.receipts is not None:
             known = dict(self.receipts)
             numbered = {n: each.device_id for n, each in known.items()}
@@ -258,25 +233,16 @@ class Progress(Struct, frozen=True):
         return ended
 
     def _in_hand(self, held: LeasedTargets) -> Collection[int]:
-        """The targets with a worker; where it is leased whole and routed by now, all but those that wait."""
+        """List the targets with a worker; where the notification is leased whole and routed, all but waiting ones."""
         if not held.whole:
             return held.targets
         return {n for n, each in (self.receipts or {}).items() if each.waits is None or n in held.targets}
-
-    def _reopened(self, failed: Sequence[Receipt], at: Instant) -> dict[int, Receipt]:
-        """Those to be sent again; what waited for one of them waits again, anything else for nothing more."""
-        again = {each.n for each in failed}
-        made: dict[int, Receipt] = {}
-        for each in failed:
-            waits = each.waits if isinstance(each.waits, WaitsFor) and each.waits.sibling in again else None
-            made[each.n] = msgspec.structs.replace(opened(each, at), waits=waits, due_at=None if waits else at)
-        return made
 
     def _stale(self, change: Change) -> Stale:
         return Stale(self.id, change.n, change.attempt)
 
     def _unless_over(self, change: Change, receipts: Receipts | None) -> Change:
-        """The change; the end of a target that would be tried again, but was withdrawn or is not needed any more."""
+        """Return the change, or a cancellation where it would retry a target that is withdrawn or not needed now."""
         if not isinstance(change.settlement, Again | Parked | Unstarted):
             return change
         why, receipt = self.withdrawn, (receipts or {}).get(change.n)
@@ -290,7 +256,7 @@ class Progress(Struct, frozen=True):
         return msgspec.structs.replace(self, receipts=receipts)
 
     def _ended(self, now: Instant, verdict: NotificationStatus | None = None) -> tuple[Progress, tuple[Moved, ...]]:
-        """The same with its final status, where *verdict* gives one or no target is open."""
+        """Set the final status where *verdict* gives one or no target is open, and return the move that says so."""
         status = verdict
         if status is None and self.receipts is not None and not any(each.is_open for each in self.receipts.values()):
             status = final_status(each.status for each in self.receipts.values())
@@ -316,14 +282,14 @@ class Progress(Struct, frozen=True):
         is_use: bool = False,
         before: DeliveryStatus = _PENDING,
     ) -> DeliveryMoved:
-        """The journal's word for a target; an intent was never more than pending."""
+        """Build the journal's entry for a target; an intent was never more than pending."""
         named = (self.app, self.id, self.user_id, after.n, after.device_id, after.attempt)
         came = (before, after.status, at, after.code, after.reason)
         return DeliveryMoved(*named, *came, gone_since, token_hash, is_use)
 
 
 def applied(receipt: Receipt, change: Change) -> Receipt:
-    """The receipt after a change that cannot be stale."""
+    """Apply a change that cannot be stale to a receipt."""
     after = apply(receipt, change)
     assert after is not None, "an open receipt takes its next attempt"
     return after

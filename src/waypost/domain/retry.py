@@ -15,7 +15,7 @@ Count = Annotated[int, Meta(ge=0)]
 
 
 class Jitter(Words):
-    """How chance moves a delay: not at all, up to 30 % longer, or anywhere from 0 to it."""
+    """A random change of a delay: none, up to 30 % longer, or anywhere from 0 to the delay."""
 
     NONE = "none"
     ADD30 = "add30"
@@ -23,7 +23,7 @@ class Jitter(Words):
 
 
 class Exhausted(Words):
-    """What a used-up or terminal failure leaves behind."""
+    """The record left of a delivery whose retries are used up or that failed for good."""
 
     DLQ = "dlq"
     DROP = "drop"
@@ -43,7 +43,7 @@ class RetryPolicy(Struct, frozen=True):
     """A schedule of retries: a list of delays, or base times two to the power of the retries made, up to a cap."""
 
     name: str
-    """What it is called in records."""
+    """The name that records show."""
     max_retries: Count
     """Retries after the first attempt."""
     delays_ms: tuple[Count, ...] = ()
@@ -55,14 +55,14 @@ class RetryPolicy(Struct, frozen=True):
     unanswered_base_ms: Count | None = None
     """A longer base after no answer, when the provider may be struggling (requirements S1-121)."""
     jitter: Jitter = Jitter.NONE
-    """How chance moves each delay."""
+    """The random change of each delay."""
     max_age_ms: Count | None = None
-    """No retry once the notification is this old."""
+    """The age of a notification, in milliseconds, from which it is not retried. Unset, there is no limit."""
     on_exhausted: Exhausted = Exhausted.DLQ
     """What a failure leaves behind: a dead letter, or nothing but its receipt."""
 
     def delay_ms(self, retries_made: int, jitter: float, base_ms: int | None = None) -> int:
-        """Milliseconds to wait before the next retry; *jitter* is chance, 0 to 1. A negative count is a ValueError."""
+        """Return the milliseconds until the next retry; *jitter* is random, 0 to 1. ValueError for a negative count."""
         if retries_made < 0:
             raise ValueError(f"retries made cannot be negative: {retries_made}")
         if self.delays_ms:
@@ -105,7 +105,7 @@ POLICIES: dict[str, RetryPolicy] = {
 
 
 class RetryRules(Struct, frozen=True):
-    """Which policy an app uses: by error class first, then by urgency, then the default."""
+    """An app's retry policies: by error class first, then by urgency, then the default."""
 
     default: RetryPolicy = EXPONENTIAL
     """The retry policy used when no more specific one applies."""
@@ -118,16 +118,16 @@ class RetryRules(Struct, frozen=True):
     """Whether waiting for a provider's limit (`rates`) uses up one of a delivery's retries."""
 
     def choose(self, urgency: Urgency, error_class: ErrorClass) -> RetryPolicy:
-        """The policy for one failure."""
+        """Choose the policy for one failure."""
         return self.by_class.get(error_class) or self.by_urgency.get(urgency) or self.default
 
     def policy_for(self, named: str | None, urgency: Urgency, error_class: ErrorClass) -> RetryPolicy:
-        """The caller's named policy (where this version knows it), or the app's for this error and urgency."""
+        """Choose the policy that the caller named (where this version knows it), else the app's for this failure."""
         return POLICIES.get(named or "") or self.choose(urgency, error_class)
 
 
 def classify(outcome: Outcome) -> ErrorClass | None:
-    """The error class of an outcome; None for a success."""
+    """Find the error class of an outcome; None for a success."""
     match outcome:
         case Taken():
             return None

@@ -28,21 +28,21 @@ INACTIVE = "inactive"
 NOT_CHOSEN = "not_chosen"
 
 Credentials = Mapping[Channel, Sequence[CredentialId]]
-"""What one app can send with, by channel; the default comes first."""
+"""The credentials of one app, by channel; the default comes first."""
 
 
 class LeftOut(Struct, frozen=True, tag=True):
-    """It is no target at all, since nobody meant it: no receipt speaks of it."""
+    """A verdict that an address is no target at all, since nobody meant it: no receipt speaks of it."""
 
     reason: str
 
 
 Verdict = LeftOut | Suppressed | Parked | CredentialId
-"""What a rule says of an address; the first but a credential is final, of credentials the last counts."""
+"""The verdict of a rule on an address; the first but a credential is final, of credentials the last counts."""
 
 
 class Question(Struct, frozen=True):
-    """What rules decide about: a notification, its user's devices, and what its app can send with."""
+    """The input of the rules: a notification, its user's devices, and the credentials of its app."""
 
     notification: Notification
     devices: Sequence[Device]
@@ -50,41 +50,41 @@ class Question(Struct, frozen=True):
     """The channel that serves a platform."""
     credentials: Credentials
     token_use: TokenUse
-    """Which tokens it is for."""
+    """The use of the tokens that it is for."""
     chosen: Collection[DeviceId]
     """The names that it is narrowed to; empty is all."""
     now: Instant
     missing: str = DEVICE_NOT_FOUND
-    """Why a chosen name reaches nothing where there is no such device."""
+    """The reason why a chosen name reaches nothing where there is no such device."""
 
 
 class Candidate(Struct, frozen=True):
-    """An address, and what is said of it so far."""
+    """An address, and what the rules have decided of it so far."""
 
     name: DeviceId
-    """What receipts call it."""
+    """The name in receipts."""
     address: Address | None
-    """None where a name was chosen that stands for nothing."""
+    """The address; None where a name was chosen that stands for nothing."""
     channel: Channel | None
     verdict: Suppressed | Parked | None = None
     credential: CredentialId | None = None
 
     @property
     def settlement(self) -> Suppressed | Parked | None:
-        """What becomes of it without sending; None is to be sent."""
+        """The end of an address that is not sent to; None where it is to be sent."""
         if self.verdict is None and self.credential is None:
             return Suppressed(NO_CREDENTIAL)
         return self.verdict
 
     @property
     def way(self) -> tuple[CredentialId, Address]:
-        """With what and whither it is sent, where it is."""
+        """The credential and address to send with; None where it is not sent."""
         assert self.credential is not None and self.address is not None, "it has passed every rule"
         return self.credential, self.address
 
 
 class Ruling(Struct, frozen=True):
-    """What one rule said of one address."""
+    """The verdict of one rule on one address."""
 
     rule: str
     name: DeviceId
@@ -92,27 +92,27 @@ class Ruling(Struct, frozen=True):
 
 
 class Rule(Struct, frozen=True):
-    """One reason to send somewhere, not to, or not yet."""
+    """A reason to send somewhere, not to send, or to send later."""
 
     name: str
-    """As ``explain`` shows it."""
+    """The name that ``explain`` shows."""
     judge: Callable[[Question, Candidate], Verdict | None] | None = None
-    """Asked of each address without a final verdict; None lets it pass."""
+    """The judge of each address without a final verdict; None lets it pass."""
     add: Callable[[Question, Sequence[Candidate]], Iterable[Candidate]] | None = None
-    """What it adds to the addresses that were not left out so far, before it judges."""
+    """The addresses that it adds to those not left out so far, before it judges."""
 
 
 class Routed(Struct, frozen=True):
-    """What the rules made of a question."""
+    """The result of all rules for one question."""
 
     targets: Sequence[Candidate]
-    """A target's number is its place here."""
+    """The targets; a target's number is its place here."""
     rulings: Sequence[Ruling]
-    """Everything that was said, in order."""
+    """The verdicts of all rules, in order."""
 
 
 class RoutingTable:
-    """What a process routes with: the same for its worker and for ``explain``."""
+    """The rules and tables that a process routes with: the same for its worker and for ``explain``."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ def _judged(question: Question, candidate: Candidate, judges: _Judges, rulings: 
 
 
 def _addresses(question: Question, there: Sequence[Candidate]) -> Iterable[Candidate]:
-    """All who listen at a provider where it is for them; else the user's devices, and chosen names that are none."""
+    """List the addresses to judge: *there* if given, or the audience, or the user's devices and unknown names."""
     if there:
         return ()
     to = question.notification.content.to
@@ -213,7 +213,7 @@ def _active(question: Question, candidate: Candidate) -> Verdict | None:
 
 
 def _token_use(question: Question, candidate: Candidate) -> Verdict | None:
-    """A token for another use, such as a live activity's, is a target only where it is named, and then suppressed."""
+    """Suppress a token for another use (such as a live activity's) where it is named; leave it out otherwise."""
     address = candidate.address
     if not isinstance(address, Device) or address.token_use is question.token_use:
         return None
@@ -225,7 +225,7 @@ def _served(_: Question, candidate: Candidate) -> Verdict | None:
 
 
 def _credential(question: Question, candidate: Candidate) -> Verdict | None:
-    """The default of the channel, where no other was picked."""
+    """Choose the channel's default credential, where no other was picked."""
     if candidate.credential is not None:
         return None
     held = question.credentials.get(candidate.channel) if candidate.channel is not None else None

@@ -1,4 +1,4 @@
-"""What a caller may do."""
+"""The permissions of a caller."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Scope(StrEnum):
     READ = "read"
     """Read notifications, jobs, and what became of them."""
     ADMIN = "admin"
-    """What an operator does: API keys, dead letters replayed by the page, users forgotten, record and outbox read."""
+    """Do what an operator does: keys, dead letters replayed by the page, users erased, record and outbox read."""
 
 
 EVERY_SCOPE: Final = frozenset(Scope)
-"""What a key may do that was made without a choice."""
+"""The scopes of a key that was made without a choice."""
 
 
 def with_implied(scopes: Iterable[Scope]) -> frozenset[Scope]:
-    """*scopes*, and what they include: who may send to any user may send to one."""
+    """Add the scopes that *scopes* include: who may send to any user may send to one."""
     given = frozenset(scopes)
     return given | {Scope.SEND} if Scope.SEND_ANY_USER in given else given

@@ -1,4 +1,4 @@
-"""Settlements: what is decided from an outcome, and how one changes a receipt."""
+"""Settlements: the decisions from an outcome, and how one changes a receipt."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import SECOND_MS, Instant, later
 
 ATTEMPTS_KEPT = 100
-"""A receipt shows its first attempt and the latest, so many at most; the journal reported all of them."""
+"""The most attempts that a receipt shows: the first and the latest; the journal reported all of them."""
 
 LAST_CHANCE_MS: Final = 10 * SECOND_MS
-"""So long before its end a delivery is tried once more that its provider wants left alone for longer than it lasts."""
+"""Milliseconds before its end at which a delivery is tried once more although its provider wants a longer rest."""
 
 
 class Sent(Struct, frozen=True, tag=True):
-    """The provider took it."""
+    """The provider took the message."""
 
     provider_id: str
 
 
 class Again(Struct, frozen=True, tag=True):
-    """Try again at *due_at*; *spends_attempt* is false where nothing was tried in earnest (throttled)."""
+    """Another attempt is due at *due_at*; *spends_attempt* is false where nothing was really tried (throttled)."""
 
     due_at: Instant
     spends_attempt: bool
@@ -38,14 +38,14 @@ class Again(Struct, frozen=True, tag=True):
 
 
 class Expired(Struct, frozen=True, tag=True):
-    """Its time is over."""
+    """The delivery's time is over."""
 
     code: str | None = None
-    """What the last attempt met, where there was one."""
+    """The code that the last attempt met, where there was one."""
 
 
 class Forget(Struct, frozen=True, tag=True):
-    """The token is dead: failed, and the registry is told (it evicts what was registered before *since*)."""
+    """The token is dead: the delivery failed, and the registry evicts what was registered before *since*."""
 
     code: str
     since: Instant
@@ -53,7 +53,7 @@ class Forget(Struct, frozen=True, tag=True):
 
 
 class Dead(Struct, frozen=True, tag=True):
-    """Failed for good; *letter* keeps it as a dead letter."""
+    """The delivery failed for good; *letter* keeps it as a dead letter."""
 
     code: str
     why: str
@@ -62,7 +62,7 @@ class Dead(Struct, frozen=True, tag=True):
 
 
 class Parked(Struct, frozen=True, tag=True):
-    """Waits for *condition* without spending an attempt; expires with the notification."""
+    """The delivery waits for *condition* without spending an attempt; it expires with the notification."""
 
     condition: str
     until: Instant
@@ -70,29 +70,29 @@ class Parked(Struct, frozen=True, tag=True):
 
 
 class Unsure(Struct, frozen=True, tag=True):
-    """at_most_once and no answer: never sent again."""
+    """An at_most_once attempt got no answer: never sent again."""
 
     code: str
 
 
 class Intent(Struct, frozen=True, tag=True):
-    """at_most_once and about to be sent: recorded first, closed as unknown at *deadline* if nothing follows."""
+    """An at_most_once attempt is about to be sent: recorded first, closed as unknown at *deadline* unless settled."""
 
     deadline: Instant
 
 
 class Unstarted(Struct, frozen=True, tag=True):
-    """Given back: nothing was done, no attempt is spent."""
+    """The delivery was given back: nothing was done, no attempt is spent."""
 
 
 class Suppressed(Struct, frozen=True, tag=True):
-    """Decided not to send."""
+    """A rule decided not to send."""
 
     reason: str
 
 
 class Cancelled(Struct, frozen=True, tag=True):
-    """Withdrawn before it was sent."""
+    """The delivery was withdrawn before it was sent."""
 
     why: str
 
@@ -141,7 +141,7 @@ def decide(
 
 
 def _due_at(delivery: Delivery, now: Instant, own_ms: int, hint_ms: int | None) -> Instant:
-    """After our own delay and the provider's hint; where the hint goes beyond the end, once more before that."""
+    """Return when to retry, after our delay and the provider's hint; a hint beyond the end means once before that."""
     due_at, own_at = later(now, max(own_ms, hint_ms or 0)), later(now, own_ms)
     last_chance = later(delivery.message.expires_at, -LAST_CHANCE_MS)
     if due_at >= delivery.message.expires_at and now < last_chance:
@@ -158,7 +158,7 @@ def _throttled(outcome: Throttled, delivery: Delivery, own_ms: int, now: Instant
 
 
 def _hint_ms(outcome: CredentialRejected | Unreachable) -> int:
-    """How long the provider wants to be left alone; a refusal says nothing of that."""
+    """Return for how long the provider wants to be left alone, milliseconds; a refusal says nothing of that."""
     return outcome.wait_ms or 0 if isinstance(outcome, Unreachable) else 0
 
 
@@ -173,7 +173,7 @@ def _rested(outcome: CredentialRejected | Unreachable, delivery: Delivery, rest:
 def again_or_expired(
     delivery: Delivery, due_at: Instant, code: str, why: str, *, spends_attempt: bool = True
 ) -> Settlement:
-    """Another attempt at *due_at*, unless the notification is over by then."""
+    """Plan another attempt at *due_at*, unless the notification is over by then."""
     if due_at >= delivery.message.expires_at:
         return Expired(code)
     return Again(due_at, spends_attempt, code, why)
@@ -217,13 +217,13 @@ class Change(Struct, frozen=True):
     settlement: Settlement
     at: Instant
     made: Attempt | None = None
-    """What was tried; None where nothing was (parked, expired, suppressed, an intent)."""
+    """The attempt; None where nothing was tried (parked, expired, suppressed, an intent)."""
     is_use: bool = False
-    """The registry is to be told that the device was sent to."""
+    """Whether the registry is to be told that the device was sent to."""
 
 
 def opened(receipt: Receipt, due_at: Instant) -> Receipt:
-    """A dead or final receipt back to ``pending``, due at *due_at*: what a replay does to each target it takes."""
+    """Reopen a dead or final receipt as ``pending``, due at *due_at*: a replay does so to each target it takes."""
     return msgspec.structs.replace(
         receipt,
         status=DeliveryStatus.PENDING,
@@ -237,7 +237,7 @@ def opened(receipt: Receipt, due_at: Instant) -> Receipt:
 
 
 def apply(receipt: Receipt, change: Change) -> Receipt | None:
-    """The receipt after *change*; None refuses a stale one (compare-and-set by attempt: the first outcome wins).
+    """Apply *change* to a receipt; None refuses a stale one (compare-and-set by attempt: the first outcome wins).
 
     A second intent for the same attempt is stale too: whoever made the first may have sent already.
     """
@@ -267,7 +267,7 @@ def _with_attempt(receipt: Receipt, change: Change) -> Receipt:
 
 
 def _kept(attempts: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
-    """What there is room for beside one more."""
+    """Drop an attempt of the history where there is no room for one more: the second, so that the first stays."""
     return attempts if len(attempts) < ATTEMPTS_KEPT else (attempts[0], *attempts[2 - ATTEMPTS_KEPT :])
 
 
@@ -312,7 +312,7 @@ def _fields(change: Change, receipt: Receipt) -> dict[str, object]:
 def _without_sending(
     settlement: Expired | Forget | Dead | Unsure | Suppressed | Cancelled, at: Instant, receipt: Receipt
 ) -> dict[str, object]:
-    """The fields of a receipt that is closed though nothing is known to have been sent."""
+    """Return the fields of a receipt that is closed though nothing is known to have been sent."""
     match settlement:
         case Expired(code):
             return _closed(DeliveryStatus.EXPIRED, at) | {"reason": "expired", "code": code or receipt.code}

@@ -55,7 +55,7 @@ DELIVERY_TRANSITIONS: dict[DeliveryStatus, frozenset[DeliveryStatus]] = {
 """What one settle or confirmation may do. ``unknown`` with a deadline is an intent: the first outcome replaces it."""
 
 REPLAYABLE: frozenset[DeliveryStatus] = frozenset({_D.FAILED, _D.EXPIRED, _D.UNKNOWN})
-"""What a replay takes back to ``pending``: the only way out of a final state."""
+"""The statuses that a replay takes back to ``pending``: the only way out of a final state."""
 
 _N = NotificationStatus
 
@@ -76,7 +76,7 @@ _CONFIRMED = frozenset({_D.DELIVERED, _D.OPENED})
 
 
 def final_status(deliveries: Iterable[DeliveryStatus]) -> NotificationStatus:
-    """The final status of a routed notification, from all its deliveries, none of which is open (design section 2)."""
+    """Derive a routed notification's final status from all its deliveries, none of which is open (design section 2)."""
     statuses = set(deliveries)
     assert _D.PENDING not in statuses, "a notification with an open delivery has no final status"
     if not statuses:

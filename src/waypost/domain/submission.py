@@ -1,4 +1,4 @@
-"""A submission: what a caller asks for, and whether it makes sense."""
+"""A submission: the request of a caller, and whether it makes sense."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SCHEDULE_LIMIT_MS = 366 * DAY_MS
 DATA_DEPTH_LIMIT = 16
 
 NO_CONTROLS = r"^[^\x00-\x1f\x7f]+(?!\n)$"
-"""No control characters; ``$`` alone would let a last newline through."""
+"""The pattern of text without control characters; ``$`` alone would let a last newline through."""
 Identity = Annotated[str, Meta(min_length=1, max_length=128, pattern=NO_CONTROLS)]
 Line = Annotated[str, Meta(max_length=256)]
 Word = Annotated[str, Meta(min_length=1, max_length=128)]
@@ -117,7 +117,7 @@ class Submission(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
 
 
 class Defaults(Struct, frozen=True):
-    """What an app gives where a caller is silent."""
+    """An app's values for what a caller leaves out."""
 
     ttl_s: Seconds = 86_400
     """Seconds for which sending a notification is worthwhile."""
@@ -127,17 +127,17 @@ class Defaults(Struct, frozen=True):
     """The same for notifications of one `type`; of `otp` and `payment` it is 300 at most where nothing is said here."""
 
     def window_s(self, kind: str | None) -> int:
-        """The content window of notifications of the type *kind*, seconds."""
+        """Return the content window of notifications of the type *kind*, seconds."""
         said = self.dedup_windows_s.get(NotificationType(kind)) if kind is not None else None
         return min(self.dedup_window_s, _SHORT_WINDOWS_S.get(kind, self.dedup_window_s)) if said is None else said
 
 
 _SHORT_WINDOWS_S: dict[str | None, int] = {"otp": 300, "payment": 300}
-"""Of what may be meant when it is said again soon, such as a second code (requirements S1-137)."""
+"""The windows of types that may be meant when said again soon, such as a second code (requirements S1-137), s."""
 
 
 def faults(submission: Submission) -> list[Fault]:
-    """Everything wrong with a submission that its types cannot say; empty is good.
+    """List everything wrong with a submission that its types cannot say; empty is good.
 
     What only one channel refuses, such as a key in its overrides, is that channel's to say (pipeline/intake).
     """
@@ -185,11 +185,11 @@ _WITHOUT_PLACE: dict[ApnsPushType | None, tuple[str, ...]] = {
     ApnsPushType.PUSHTOTALK: _SHOWN,
     ApnsPushType.LIVEACTIVITY: tuple(name for name in _SHOWN if name not in ("title", "body", "sound")),
 }
-"""Of the push types that are visible without being an alert: what they cannot show."""
+"""The fields that push types cannot show which are visible without being an alert."""
 
 
 def _unstorable(value: Any) -> str | None:
-    """Why JSON data cannot be kept; found without recursion, so that hostile input cannot exhaust the stack."""
+    """Explain why JSON data cannot be stored, without recursion: hostile input must not exhaust the stack."""
     depth, level = 0, [value]
     while level:
         depth += 1
@@ -210,7 +210,7 @@ def _unstorable(value: Any) -> str | None:
 
 
 ContentCheck = Callable[[Content, Kind], list[Fault]]
-"""What one channel could never send, such as a reserved key."""
+"""The check for what one channel could never send, such as a reserved key."""
 
 
 class Draft(Struct, frozen=True):
@@ -322,11 +322,11 @@ def _claims(submission: Submission, notification: Notification, defaults: Defaul
 
 
 IDEMPOTENCY_WINDOW_MS = 86_400 * SECOND_MS
-"""How long a caller's own key is kept, whatever the TTL."""
+"""Milliseconds for which a caller's own key is kept, whatever the TTL."""
 
 
 def _window_s(submission: Submission, defaults: Defaults) -> int:
-    """The content window asked for; on by default only where the caller gave no key of their own."""
+    """Return the content window asked for, seconds; the default applies only where the caller gave no key."""
     if submission.dedup_window is not None:
         return submission.dedup_window
     return defaults.window_s(submission.type) if submission.idempotency_key is None else 0

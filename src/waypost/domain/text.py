@@ -20,10 +20,10 @@ _BREAKS = re.compile(r"[\t\n]+")
 
 
 def cleaned(text: str) -> str:
-    """*text* without control characters but for tabs and line feeds, and without white space around it."""
+    """Remove control characters (but tabs and line feeds) from *text*, and white space around it."""
     return _CONTROLS.sub("", text).strip()
 
 
 def cleaned_line(text: str) -> str:
-    """The same as one line."""
+    """Clean *text* and turn its line breaks into spaces."""
     return _BREAKS.sub(" ", cleaned(text))

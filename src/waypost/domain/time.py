@@ -15,22 +15,22 @@ DAY_MS = 24 * HOUR_MS
 
 
 def later(instant: Instant, span_ms: int) -> Instant:
-    """The instant *span_ms* milliseconds after *instant*."""
+    """Return the instant *span_ms* milliseconds after *instant*."""
     return Instant(instant + span_ms)
 
 
 def to_datetime(instant: Instant) -> datetime:
-    """The same point in time as an aware UTC datetime."""
+    """Convert an instant to an aware UTC datetime."""
     return datetime.fromtimestamp(instant / 1000, tz=UTC)
 
 
 def from_datetime(moment: datetime) -> Instant:
-    """The same point in time in milliseconds; a naive *moment* is a ValueError."""
+    """Convert a datetime to milliseconds; a naive *moment* is a ValueError."""
     if moment.tzinfo is None:
         raise ValueError("a time needs an offset, such as Z")
     return Instant(round(moment.timestamp() * 1000))
 
 
 def isoformat(instant: Instant) -> str:
-    """RFC 3339 in UTC with milliseconds, the only form the API prints."""
+    """Format an instant as RFC 3339 in UTC with milliseconds, the only form the API prints."""
     return to_datetime(instant).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""Turns: how so many places are shared out among those who wait for them."""
+"""Turns: the way in which so many places are shared out among those who wait for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def turn_after(last: str) -> Callable[[str], tuple[bool, str]]:
 
 
 def in_turns(n: int, queues: Sequence[Iterable[T]]) -> list[T]:
-    """Take at most *n* from *queues*: of each its share, then of those that have more. No more is read than taken."""
+    """Take at most *n* from *queues*: of each its share, then of those with more. No more is read than taken."""
     taken: list[T] = []
     waiting = [iter(queue) for queue in queues]
     while waiting and len(taken) < n:

@@ -1,4 +1,4 @@
-"""Status words of the APIs that Waypost stands in for: the same states, said as their callers are used to.
+"""Status words of the APIs that Waypost stands in for: the same states in the words that their callers know.
 
 ``requirements.md`` describes those APIs (S0 to S4); S2 has no words of its own.
 """
@@ -24,12 +24,12 @@ class Vocabulary(Words):
 
 
 class _Said(Struct, frozen=True):
-    """One state in each vocabulary; None where it has no word for it."""
+    """The word for one state in each vocabulary; None where it has no word for it."""
 
     s0: str | None
     s1: str | None
     s1_receipt: str | None
-    """S1 alone has words of their own for receipts."""
+    """The word for receipts: S1 alone has words of their own for them."""
     s3: str | None
     s4: str | None
 
@@ -56,7 +56,7 @@ _FAILED = "failed"
 
 
 def notification_word(vocabulary: Vocabulary, status: NotificationStatus, *, waiting: bool = False) -> str | None:
-    """What *vocabulary* calls *status*; None where it has no word: a duplicate is then shown as the first.
+    """Return the word of *vocabulary* for *status*; None where it has none: a duplicate is then shown as the first.
 
     *waiting* (see ``waits``) is ``failed`` in S3's words, which retry what failed.
     """
@@ -67,22 +67,22 @@ def notification_word(vocabulary: Vocabulary, status: NotificationStatus, *, wai
 
 
 def receipt_word(vocabulary: Vocabulary, status: DeliveryStatus) -> str | None:
-    """What *vocabulary* calls the status of one delivery; None where it has no word."""
+    """Return the word of *vocabulary* for the status of one delivery; None where it has none."""
     said = _SAID[status]
     word: str | None = said.s1_receipt if vocabulary is Vocabulary.S1 else getattr(said, vocabulary)
     return word
 
 
 def meant_by(vocabulary: Vocabulary, word: str) -> tuple[NotificationStatus, ...]:
-    """The statuses of notifications that *vocabulary* calls *word*."""
+    """Return the statuses of notifications that *vocabulary* calls *word*."""
     return tuple(status for status in NotificationStatus if notification_word(vocabulary, status) == word)
 
 
 def readable_in(vocabulary: Vocabulary) -> tuple[NotificationStatus, ...]:
-    """The statuses that it has a word for."""
+    """Return the statuses that *vocabulary* has a word for."""
     return tuple(status for status in NotificationStatus if notification_word(vocabulary, status) is not None)
 
 
 def waits(receipts: Sequence[Receipt]) -> bool:
-    """Whether every target was tried without success and waits to be tried again."""
+    """Tell whether every target was tried without success and waits to be tried again."""
     return bool(receipts) and all(each.status is DeliveryStatus.PENDING and each.attempt for each in receipts)

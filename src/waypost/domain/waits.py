@@ -1,4 +1,4 @@
-"""Waits: what a target waits for before it is sent. Pure."""
+"""Waits: the conditions that a target waits for before it is sent. Pure."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _RANK: Final = (DeliveryStatus.SENT, DeliveryStatus.DELIVERED, DeliveryStatus.OP
 
 
 class WaitsUntil(Struct, frozen=True, tag=True):
-    """Is not sent before *at*."""
+    """A target that is not sent before *at*."""
 
     at: Instant
 
 
 class WaitsFor(Struct, frozen=True, tag=True):
-    """Is sent *seconds* after target *sibling* was settled, unless that one has reached *status* by then.
+    """A target that is sent *seconds* after target *sibling* was settled, unless that one has reached *status* by then.
 
     At once where the sibling can never reach it (failed, expired, suppressed), and never where it was cancelled.
     Only a target with a lower number can be waited for, so that no two wait for each other.
@@ -37,14 +37,14 @@ Wait = WaitsUntil | WaitsFor
 
 
 def is_needless(wait: Wait | None, sibling: DeliveryStatus | None) -> bool:
-    """Whether a target that waits for its *sibling* is not to be sent any more."""
+    """Tell whether a target that waits for its *sibling* is not to be sent any more."""
     if not isinstance(wait, WaitsFor) or sibling is None:
         return False
     return sibling is DeliveryStatus.CANCELLED or sibling in _at_least(wait.status)
 
 
 def patience_ms(wait: WaitsFor, sibling: DeliveryStatus | None) -> int:
-    """How long a settled *sibling* (None: there is none) may still come to what is waited for."""
+    """Return how many milliseconds a settled *sibling* (None: there is none) still has to reach the awaited status."""
     can_reach = sibling is not None and not _at_least(wait.status).isdisjoint(DELIVERY_TRANSITIONS[sibling])
     return wait.seconds * SECOND_MS if can_reach else 0
 

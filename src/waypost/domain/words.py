@@ -6,6 +6,6 @@ from enum import StrEnum
 
 
 class Words(StrEnum):
-    """Words that hash as the text they are: an enum's own hash is Python code, and these are keys of hot tables."""
+    """An enum whose words hash as the text they are: an enum's own hash is Python code, too slow for hot tables."""
 
     __hash__ = str.__hash__

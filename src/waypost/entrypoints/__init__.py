@@ -1,1 +1,1 @@
-"""How the world calls in."""
+"""The entry points: how the world calls in."""

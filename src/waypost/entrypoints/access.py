@@ -1,4 +1,4 @@
-"""Who may call what: each route and method declares one of these, and is asked of each call before its message is."""
+"""The access to routes and methods: each declares who may call it, which is checked before its message is read."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from waypost.ports.views import NotificationDetail
 
 
 class Access(Struct, frozen=True):
-    """What a route takes."""
+    """The scope that a route needs, and whether end users may call it."""
 
     scope: Scope
     users: bool = False
-    """End users may call it with tokens of their own, for what is theirs."""
+    """Whether end users may call it with tokens of their own, for what is theirs."""
 
 
 SENDS: Final = Access(Scope.SEND_ANY_USER)
@@ -29,11 +29,11 @@ DEVICES_OWN: Final = Access(Scope.DEVICES, users=True)
 ADMINISTERS: Final = Access(Scope.ADMIN)
 
 GRPC_ACCESS: Final = {"Submit": SENDS, "SubmitBatch": SENDS, "SubmitStream": SENDS, "Get": READS_OWN}
-"""Who may call each method of gRPC; here, because what serves them is an optional extra."""
+"""The access to each method of gRPC; here, because what serves them is an optional extra."""
 
 
 def admit(caller: Caller, access: Access) -> None:
-    """Forbidden where *caller* has not the right, or is an end user where only backends may call."""
+    """Raise Forbidden where *caller* has not the right, or is an end user where only backends may call."""
     if access.scope not in caller.scopes:
         raise Forbidden(access.scope)
     if caller.user is not None and not access.users:
@@ -41,14 +41,14 @@ def admit(caller: Caller, access: Access) -> None:
 
 
 def reached(caller: Caller, detail: NotificationDetail | None) -> NotificationDetail:
-    """*detail*, where the caller reaches it; NotFound where there is none, or it is somebody else's than the user's."""
+    """Return *detail*, where the caller reaches it; NotFound where there is none, or it is another user's."""
     if detail is None or caller.user not in (None, detail.record.notification.user_id):
         raise NotFound("no such notification")
     return detail
 
 
 def own(caller: Caller, user: UserId) -> UserId:
-    """*user*, where the caller reaches them; NotFound where an end user names somebody else."""
+    """Return *user*, where the caller reaches them; NotFound where an end user names somebody else."""
     if caller.user is not None and caller.user != user:
         raise NotFound("no such user")
     return user

@@ -1,4 +1,4 @@
-"""Who is let in: the caller behind a credential, unless too many that came from its address were wrong."""
+"""The admission of callers: by a credential, unless too many that came from its address were wrong."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from waypost.pipeline.intake import Caller
 
 
 async def caller_of(callers: Authenticator, limits: DoorLimits, presented: str | None, visit: Visit) -> Caller:
-    """Find out who calls; RateLimited for an address from which too many credentials were wrong.
+    """Find the caller; RateLimited for an address from which too many credentials were wrong.
 
     What was good within the window of failures is looked at from there, too: others may share the address. None at
     all is no failure: it guesses nothing. A credential is hashed once, by which all else knows it.

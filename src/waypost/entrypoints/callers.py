@@ -1,4 +1,4 @@
-"""Who is calling: API keys and tokens, verified before any body is read."""
+"""The callers: API keys and tokens, verified before any body is read."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from waypost.telemetry import Telemetry
 
 CACHE_LIMIT: Final = 10_000
 USES_WRITTEN_S: Final = 60.0
-"""How often it is written down when keys were used: never by the request that uses one."""
+"""Seconds between two notes of when keys were used: never by the request that uses one."""
 
 
+_CREDENTIALS: Final = ("authorization", "x-api-key")
 NOTHING_PRESENTED: Final = "give an API key or a token: Authorization: Bearer …"
 
 
 class Authenticator:
-    """Verifies keys and tokens, and believes a verified one for *cache_s* seconds, so that a revoked one dies within
+    """A verifier of keys and tokens that trusts a verified one for *cache_s* seconds, so that a revoked one dies within
     that time, and one that expires at once (fulfils ports.lifecycle.Lifecycle).
     """
 
@@ -52,11 +53,11 @@ class Authenticator:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begin to write down when keys are used."""
+        """Begin to note when keys are used."""
         self._task = asyncio.create_task(every(USES_WRITTEN_S, self.write_uses, self._telemetry, "key uses"))
 
     async def stop(self) -> None:
-        """Write down what is left."""
+        """Write the uses that are not written yet."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -64,19 +65,19 @@ class Authenticator:
                 await self.write_uses()
 
     async def caller(self, presented: str | None) -> Caller:
-        """The caller behind the key or token *presented*; a WaypostError where there is none, or it is not valid."""
+        """Find the caller behind the key or token *presented*; WaypostError where there is none, or it is not valid."""
         if presented is None:
             raise WaypostError(NOTHING_PRESENTED, ErrorCode.UNAUTHENTICATED)
         digest = api_key.hashed(presented)
         return self.known(digest) or await self.verified(presented, digest)
 
     def known(self, digest: bytes) -> Caller | None:
-        """The caller behind what was verified a moment ago, by its hash."""
+        """Return the caller behind what was verified a moment ago, by its hash."""
         known = self._verified.get(digest)
         return known[0] if known is not None and self._clock.monotonic() < known[1] else None
 
     async def write_uses(self) -> None:
-        """Write down when each key was used since the last time; Unavailable keeps it for the next."""
+        """Write when each key was used since the last time; Unavailable keeps it for the next."""
         uses, self._used = self._used, {}
         if uses:
             try:
@@ -117,14 +118,14 @@ class Authenticator:
 
 
 def presented(fields: Iterable[tuple[str, str]]) -> str | None:
-    """The one credential among header fields with names in lower case; None where there is none.
+    """Find the one credential among header fields with names in lower case; None where there is none.
 
     Two are refused, whatever they say: what stands before us might have believed the other.
     """
-    found = [text for name, value in fields if (text := _credential(name, value)) is not None]
-    if len(found) > 1:
+    given = [(name, value) for name, value in fields if name in _CREDENTIALS]
+    if len(given) > 1:
         raise WaypostError("give one credential, in one header", ErrorCode.UNAUTHENTICATED)
-    return found[0] if found else None
+    return _credential(*given[0]) if given else None
 
 
 def _credential(name: str, value: str) -> str | None:

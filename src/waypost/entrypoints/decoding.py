@@ -1,4 +1,4 @@
-"""How bytes become what a door asks for, or an error that names the wrong field: the same words at every door."""
+"""Decoding of requests, or an error that names the wrong field: the same words at every entry point."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def decode(decoder: msgspec.json.Decoder[T], body: bytes | Raw, at: str = "") ->
 
 
 def checked(kind: Any, value: str, at: str) -> Any:
-    """A string from a path, query or header as *kind*; InvalidRequest names it by *at*."""
+    """Convert a string from a path, query or header to *kind*; InvalidRequest names it by *at*."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
@@ -38,7 +38,7 @@ _FIELD = re.compile(r"Object (missing required|contains unknown) field `(.*)`$",
 
 
 def fault_of(error: msgspec.ValidationError, at: str = "") -> Fault:
-    """Where and why, without the value that was sent."""
+    """Say where a value is wrong and why, without the value that was sent."""
     text = str(error)
     found = _AT.search(text)
     where = found[1].lstrip(".") if found else ""
@@ -51,12 +51,12 @@ def fault_of(error: msgspec.ValidationError, at: str = "") -> Fault:
 
 
 def without_value(why: str) -> str:
-    """The reason without the value that was sent, which only this one quotes."""
+    """Remove the value that was sent from the reason, which only this one quotes."""
     return "not one of the values allowed here" if why.startswith("Invalid enum value") else why
 
 
 def _json_fault(error: Exception) -> str:
-    """Position, not content: the text of a UnicodeDecodeError would quote bytes."""
+    """Give the position, not the content: the text of a UnicodeDecodeError would quote bytes."""
     if isinstance(error, UnicodeDecodeError):
         return "not valid UTF-8"
     return str(error)

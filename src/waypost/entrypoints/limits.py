@@ -1,4 +1,4 @@
-"""How much callers may ask for: each limit that a request counts for, and what is told to who is over one."""
+"""The limits of callers: each limit that a request counts for, and the answer to who is over one."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from waypost.ports.limiter import Limiter
 from waypost.telemetry import Metric, Telemetry
 
 BARRED_LIMIT: Final = 10_000
-"""Addresses that are remembered as barred; then all are forgotten, and each is found out by its next failure."""
+"""The most addresses remembered as barred; then all are forgotten, and barred again at their next failure."""
 PROVEN_LIMIT: Final = 10_000
-"""Credentials that are remembered as good; past it, the one that was verified longest ago is forgotten."""
+"""The most credentials remembered as good; past it, the one that was verified longest ago is forgotten."""
 _V6_SITE: Final = 64
-"""Who has one IPv6 address has all that begin with the same 64 bits."""
+"""The bits of an IPv6 address that one holder has: who has one address has all that begin alike."""
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class RateLimited(Unavailable):
-    """Over a limit; *policy* names it, *quota* and *window_s* say what it is, *left* what is left of it."""
+    """The error of a limit exceeded; *policy* names it, *quota* and *window_s* are its size, *left* what remains."""
 
     code = ErrorCode.RATE_LIMITED
 
@@ -46,21 +46,21 @@ class LimitedRoute(Struct, frozen=True):
     """A route with a limit of its own."""
 
     name: str
-    """As it is configured: a method and a path with ``{parameters}``, or ``gRPC`` and a method."""
+    """The name in the configuration: a method and a path with ``{parameters}``, or ``gRPC`` and a method."""
     window: FixedWindow
 
     def pattern(self) -> re.Pattern[str]:
-        """What matches ``METHOD path`` of a request."""
+        """Compile the pattern for ``METHOD path`` of a request."""
         parts = re.split(r"\{[^}]*\}", self.name)
         return re.compile("[^/]+".join(re.escape(part) for part in parts))
 
 
 class Bounds(Struct, frozen=True):
-    """Every limit of the doors; None is no limit."""
+    """The limits of all entry points; None is no limit."""
 
     caller: FixedWindow | None = None
     callers: Mapping[tuple[AppId, str], FixedWindow | None] = {}
-    """In place of that for the callers named."""
+    """Limits for the callers named, in place of that for all."""
     apps: Mapping[AppId, FixedWindow | None] = {}
     user: FixedWindow | None = None
     address: FixedWindow | None = None
@@ -71,20 +71,20 @@ class Bounds(Struct, frozen=True):
 
 
 class Visit(Struct, frozen=True):
-    """What a door knows of a request before its body is read."""
+    """The facts of a request that are known before its body is read."""
 
     name: str
-    """``METHOD path``, or ``gRPC Method``."""
+    """The route: ``METHOD path``, or ``gRPC Method``."""
     peer: str
     """The address that the connection comes from; "" where it has none."""
     headers: Callable[[str], Iterable[str]]
     """The values of a header, in order."""
     is_users: bool = False
-    """The door is that of end users, whoever calls."""
+    """Whether it came to the API of end users, whoever calls."""
 
 
 class DoorLimits:
-    """Counts every request of every door; one for each process."""
+    """The counters of every request at every entry point; one for each process."""
 
     def __init__(self, bounds: Bounds, limiter: Limiter, clock: Clock, telemetry: Telemetry) -> None:
         self._bounds = bounds
@@ -97,7 +97,7 @@ class DoorLimits:
         """Until when each credential that was good is let on from a barred address, by its hash."""
 
     def refuse_barred(self, digest: bytes, visit: Visit) -> None:
-        """RateLimited for an address from which too many credentials were wrong, unless that of *digest* was good."""
+        """Raise RateLimited for an address that sent too many wrong credentials, unless that of *digest* was good."""
         now_s, window = self._clock.monotonic(), self._bounds.failures
         if window is None or not self._barred or self._proven.get(digest, 0.0) > now_s:
             return
@@ -155,19 +155,19 @@ class DoorLimits:
                 await self._take("app", caller.app, f"app:{caller.app}", of_app, n)
 
     def most(self, caller: Caller, n: int) -> int:
-        """How many at once can be counted, *n* at most."""
+        """Return how many requests can be counted at once, *n* at most."""
         windows = (self._window_of(caller), self._bounds.apps.get(caller.app))
         return min([n, *(window.limit for window in windows if window is not None)])
 
     def address_of(self, visit: Visit) -> str:
-        """Whose request it is; in IPv6 the site that the address is of."""
+        """Return the address that a request counts for; in IPv6 the site that the address is of."""
         address = self.origin_of(visit)
         if isinstance(address, ipaddress.IPv6Address):
             return str(ipaddress.ip_network((address, _V6_SITE), strict=False))
         return str(address or "unknown")
 
     def origin_of(self, visit: Visit) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-        """Where a request comes from: the peer, or the last that a trusted proxy names and that is none itself."""
+        """Return where a request comes from: the peer, or the last that a trusted proxy names and that is none."""
         address = _parsed(visit.peer)
         if self._is_trusted(address):
             for hop in reversed(_hops(visit.headers(self._bounds.forwarded_header), self._bounds.forwarded_header)):
@@ -193,7 +193,7 @@ class DoorLimits:
 
 
 def _hops(values: Iterable[str], header: str) -> list[str]:
-    """The addresses that a request came by, as its headers have them; the last is the nearest."""
+    """List the addresses that a request came by, as its headers have them; the last is the nearest."""
     elements = [element.strip() for value in values for element in value.split(",")]
     if header != "forwarded":
         return elements
@@ -202,7 +202,7 @@ def _hops(values: Iterable[str], header: str) -> list[str]:
 
 
 def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address in *text*, without its port; None where it is none (RFC 7239 allows names and ``unknown``)."""
+    """Parse the address in *text*, without its port; None where it is none (RFC 7239 allows names, ``unknown``)."""
     if text.startswith("["):
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:

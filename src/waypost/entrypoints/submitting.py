@@ -40,7 +40,7 @@ class Submitted(Struct, frozen=True, omit_defaults=True):
 
 
 class InProgressElsewhere(WaypostError):
-    """The same idempotency key is being worked on; *retry_after_s* is when its answer should be known."""
+    """The error that the same idempotency key is in use; *retry_after_s* is when its answer should be known."""
 
     code = ErrorCode.IN_PROGRESS
 
@@ -50,7 +50,7 @@ class InProgressElsewhere(WaypostError):
 
 
 def retry_after_s(error: BaseException) -> int | None:
-    """When the same request may succeed, seconds from now; None where that is not known, or never."""
+    """Return in how many seconds the same request may succeed; None where that is not known, or never."""
     return error.retry_after_s if isinstance(error, Unavailable | InProgressElsewhere) else None
 
 
@@ -102,14 +102,14 @@ def _hash(submission: Submission) -> str:
 
 
 def with_key(submission: Submission, key: str, at: str) -> Submission:
-    """*submission* with the idempotency key that came beside it, under the name *at*."""
+    """Add the idempotency key that came beside *submission*, under the name *at*."""
     if submission.idempotency_key not in (None, key):
         raise InvalidRequest((Fault("idempotency_key", f"differs from {at}"),))
     return msgspec.structs.replace(submission, idempotency_key=checked(IdempotencyKey, key, at))
 
 
 def placed(error: InvalidRequest, place: str) -> InvalidRequest:
-    """*error* of one item, its faults named by the path of the item, such as ``notifications[2]``, in the whole."""
+    """Name the faults of one item by the item's path in the whole, such as ``notifications[2]``."""
     faults = [fault if fault.path.startswith(place) else _inside(fault, place) for fault in error.faults]
     return InvalidRequest(tuple(faults), error.code)
 

@@ -8,18 +8,18 @@ from msgspec import Struct
 
 
 class Feature(Struct, frozen=True, kw_only=True):
-    """One thing that users can do beside sending, in a folder of its own.
+    """A feature: one thing that users can do beside sending, in a folder of its own.
 
     It imports no web framework and no database, so that every command starts fast; its Parts may.
     """
 
     name: str
-    """Also of the section ``features.<name>`` of the configuration."""
+    """The name, also of the section ``features.<name>`` of the configuration."""
     docs: str
     """One sentence for the table of features in the documentation."""
     parts: str
-    """Where its Parts are: ``module:name``."""
+    """The place of its Parts: ``module:name``."""
     settings: type[Struct] | None = None
-    """Of its section: frozen, with a text under each field; None where it has none."""
+    """The settings in its section: frozen, with a text under each field; None where it has none."""
     commands: Mapping[str, str] = {}
-    """Where each of its commands is, ``module:name``, by what it is called."""
+    """The place of each of its commands, ``module:name``, by the command's name."""

@@ -1,4 +1,4 @@
-"""What a feature adds to each worker: tables, routes, journal readers, duties, and how its rows are forgotten."""
+"""The parts that a feature adds to each worker: tables, routes, journal readers, duties, and erasure of its rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from waypost.telemetry import Telemetry
 
 
 class Ground(Struct, frozen=True):
-    """What the parts of one feature stand on in a worker."""
+    """The stores, clock and settings that the parts of one feature work with in a worker."""
 
     store: Store
     work: Work
@@ -31,15 +31,15 @@ class Ground(Struct, frozen=True):
     telemetry: Telemetry
     config: Config
     settings: Any
-    """Of the feature's section; its defaults where the configuration says nothing."""
+    """The settings of the feature's section; its defaults where the configuration says nothing."""
 
 
 class FeatureDuty(Struct, frozen=True):
-    """What one process of the installation at a time does again and again."""
+    """A task that one process of the installation at a time repeats."""
 
     name: str
     role: Role
-    """Whoever holds it does the duty."""
+    """The role whose holder does the duty."""
     every_s: float
     act: Callable[[Ground], Awaitable[None]]
 
@@ -49,13 +49,13 @@ class Parts(Struct, frozen=True, kw_only=True):
 
     tables: tuple[AddedTable, ...] = ()
     routes: tuple[HTTPRouteHandler, ...] = ()
-    """Each says by ``speaks`` which scope it takes."""
+    """The routes; each says by ``speaks`` which scope it takes."""
     tags: Mapping[str, str] = {}
-    """Chapters of the API reference that its routes begin."""
+    """The chapters of the API reference that its routes begin."""
     readers: Mapping[str, Callable[[Ground, Sequence[JournalRow]], Awaitable[None]]] = {}
     """Told each row of the journal at least once, by the name that its position is stored under."""
     duties: tuple[FeatureDuty, ...] = ()
     erases: Callable[[Ground, Erasure], Awaitable[None]] | None = None
-    """Takes a user out of its rows; may be repeated."""
+    """Removes a user from its rows; may be repeated."""
     drops: Callable[[Ground, Instant], Awaitable[int]] | None = None
     """Deletes, at this time, a page of at most ``pipeline.sweep.PAGE`` rows that are old; how many it was."""

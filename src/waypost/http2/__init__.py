@@ -17,7 +17,7 @@ from .settings import Origin, PoolSettings, PoolStats
 from .sockets import Sockets
 
 COMPILED: Final = not connection.__file__.endswith(".py")
-"""Whether what happens once a request runs as C, made by mypyc of this very source."""
+"""Whether the code that each request runs is compiled as C, by mypyc, from this very source."""
 
 __all__ = [
     "COMPILED",

@@ -4,7 +4,7 @@ import ssl
 
 
 def alert_of(error: BaseException | None) -> str:
-    """The name of the alert that the server sent, as `certificate_expired`; empty where *error* is something else.
+    """Name the alert that the server sent, as `certificate_expired`; empty where *error* is something else.
 
     In TLS 1.3 the server judges a client's certificate after the client has done its part: such an alert comes with the
     first bytes that are read.

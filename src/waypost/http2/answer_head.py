@@ -24,11 +24,11 @@ _VALUE: Final[Callable[[Field], bytes]] = operator.itemgetter(1)
 
 
 class MalformedAnswer(Exception):
-    """The answer of one stream breaks a rule; the connection goes on (RFC 9113, 8.1.1)."""
+    """The error that the answer of one stream breaks a rule; the connection goes on (RFC 9113, 8.1.1)."""
 
 
 class AnswerHead:
-    """Status, fields and announced body length of an answer; -1 where it announces none."""
+    """The status, fields and announced body length of an answer; -1 where it announces none."""
 
     def __init__(self, status: int, fields: tuple[Field, ...], content_length: int) -> None:
         self.status = status
@@ -37,7 +37,7 @@ class AnswerHead:
 
 
 class HeadReader:
-    """Reads the header blocks of one connection; none may be left out, since the next may refer to it."""
+    """A reader of one connection's header blocks; none may be left out, since the next may refer to it."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
@@ -46,7 +46,7 @@ class HeadReader:
         self._proper_names: set[bytes] = set()
 
     def read(self, block: bytes) -> AnswerHead:
-        """The head in *block*; MalformedAnswer, or ConnectionFault where the block cannot be decoded."""
+        """Read the head in *block*; MalformedAnswer, or ConnectionFault where the block cannot be decoded."""
         head = self._seen.get(block)
         if head is None:
             changes = self._decoder.changes
@@ -58,13 +58,13 @@ class HeadReader:
         return head
 
     def read_trailers(self, block: bytes) -> tuple[Field, ...]:
-        """The trailer fields in *block*; raises as `read` does."""
+        """Read the trailer fields in *block*; raises as `read` does."""
         fields = self._decoded(block)
         self._content_length(fields)
         return fields
 
     def pass_over(self, block: bytes) -> None:
-        """Take in what *block* does to the table, for an answer that nobody waits for."""
+        """Apply what *block* does to the table, for an answer that nobody waits for."""
         if block not in self._seen:
             with contextlib.suppress(MalformedAnswer):
                 self._decoded(block)
@@ -89,7 +89,7 @@ class HeadReader:
         return AnswerHead(int(status), regular, self._content_length(regular))
 
     def _content_length(self, fields: tuple[Field, ...]) -> int:
-        """The body length that *fields* announce, or -1, once each field is found proper."""
+        """Check each field, and return the body length that *fields* announce, or -1."""
         values = b"".join(map(_VALUE, fields))
         if b"\0" in values or b"\r" in values or b"\n" in values:
             raise MalformedAnswer("field value with a line break or NUL")

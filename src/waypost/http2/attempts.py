@@ -11,7 +11,7 @@ from .sockets import Sockets
 
 
 class Attempts:
-    """Opens links on demand and tells what came of it: `on_open` with the link, or `on_failure` with why and alert."""
+    """The attempts to open links on demand, reported by `on_open` with the link, or `on_failure` with why and alert."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Attempts:
         self._stopped = False
 
     def may_begin(self) -> bool:
-        """Whether an attempt may be made now, as far as backoff is concerned."""
+        """Tell whether an attempt may be made now, as far as backoff is concerned."""
         return self._retry is None and not self._stopped
 
     def begin(self) -> bool:
@@ -53,15 +53,15 @@ class Attempts:
         return True
 
     def retry_at(self) -> float:
-        """When the next attempt is due, by the loop's clock; 0 if none is planned."""
+        """Return when the next attempt is due, by the loop's clock; 0 if none is planned."""
         return self._retry.when() if self._retry is not None else 0.0
 
     def was_of_use(self) -> None:
-        """A connection has answered: the server is well."""
+        """Forget failures, since a connection has answered: the server is well."""
         self._failures = 0
 
     def back_off(self) -> float:
-        """A connection could not be made or was of no use: plan the next attempt; seconds until then."""
+        """Plan the next attempt after a connection failed or was of no use; return the seconds until then."""
         settings = self._settings
         delay_s = min(settings.backoff_cap_s, settings.backoff_base_s * 2.0 ** min(self._failures, 30))
         if self._waiting():
@@ -73,7 +73,7 @@ class Attempts:
         return delay_s
 
     def hurry(self) -> None:
-        """A request waits for a connection: bring the next attempt forward."""
+        """Bring the next attempt forward, since a request waits for a connection."""
         if self._retry is not None:
             at = self._loop.time() + self._settings.backoff_waiting_cap_s * (0.5 + 0.5 * self._jitter())
             if at < self._retry.when():

@@ -20,7 +20,7 @@ _MOST_UNREAD_REPLIES: Final = 1000
 
 
 class Connection:
-    """One client connection; whoever drives it writes `take_output()` after each call and reads `ended` and `refused`.
+    """A client connection; whoever drives it writes `take_output()` after each call and reads `ended` and `refused`.
 
     A stream given to `send` comes back exactly once: in `ended` with its result, or in `refused` when the server
     provably took nothing of it. `lost` gives back all that are left.
@@ -50,7 +50,7 @@ class Connection:
     # What the driver asks for
 
     def room(self) -> int:
-        """How many requests may be sent now."""
+        """Return how many requests may be sent now."""
         if self._out.window <= 0 or self.finished:
             return 0
         room = self.stream_limit - len(self.streams)
@@ -70,7 +70,7 @@ class Connection:
         self._break(stream, frames.CANCEL, Unknown(reason, Lost.TIMEOUT))
 
     def ping(self, opaque: bytes) -> None:
-        """Ask for a sign of life; `pong_awaited` is empty again when it came."""
+        """Send a PING to see whether the server is alive; `pong_awaited` is empty again when it answered."""
         self.pong_awaited = opaque
         self._out.pieces.append(frames.ping(opaque))
 
@@ -79,11 +79,11 @@ class Connection:
         self._out.pieces.append(frames.goaway(0, frames.NO_ERROR))
 
     def has_output(self) -> bool:
-        """Whether `take_output` would give something."""
+        """Tell whether `take_output` would give something."""
         return bool(self._out.pieces)
 
     def take_output(self) -> bytes:
-        """What is to be written now; a request taken out here counts as written."""
+        """Take what is to be written now; a request taken out here counts as written."""
         pieces = self._out.pieces
         if not pieces:
             return b""
@@ -93,7 +93,7 @@ class Connection:
         return b"".join(pieces)
 
     def lost(self, reason: str, *, nothing_taken: bool = False) -> None:
-        """The connection is no more: what was written is Unknown, unless nothing was taken; the rest is refused."""
+        """End all streams of a lost connection: what was written is Unknown, unless nothing was taken."""
         self.failure = self.failure or reason
         self.finished = True
         for stream in self.streams.values():
@@ -108,7 +108,7 @@ class Connection:
     # What the server says
 
     def receive(self, data: bytes) -> None:
-        """Take in what was read; after a fault of the server `failure` is set and the connection is of no more use."""
+        """Process what was read; after a fault of the server `failure` is set and the connection is of no more use."""
         if self.failure:
             return
         try:

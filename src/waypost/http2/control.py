@@ -1,4 +1,4 @@
-"""Control frames, read and held to the rules of RFC 9113, section 6; what they change is the connection's matter."""
+"""Control frames, read and held to the rules of RFC 9113, section 6; the connection acts on what they change."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -19,7 +19,7 @@ class GoAway:
 
 
 def read_settings(stream_id: int, payload: bytes) -> list[tuple[int, int]]:
-    """The values of a server's SETTINGS in the order sent, each within its bounds (6.5.2)."""
+    """Read the values of a server's SETTINGS in the order sent, each within its bounds (6.5.2)."""
     _on_the_connection(stream_id, "SETTINGS")
     values = frames.settings_of(payload)
     for name, value in values:
@@ -33,7 +33,7 @@ def read_settings(stream_id: int, payload: bytes) -> list[tuple[int, int]]:
 
 
 def check_settings_ack(stream_id: int, payload: bytes, greeted: bool) -> None:
-    """An acknowledgement is empty (6.5), and comes after the server's own SETTINGS (3.4)."""
+    """Check that an acknowledgement is empty (6.5), and comes after the server's own SETTINGS (3.4)."""
     _on_the_connection(stream_id, "SETTINGS")
     _must_be(0, payload)
     if not greeted:
@@ -41,14 +41,14 @@ def check_settings_ack(stream_id: int, payload: bytes, greeted: bool) -> None:
 
 
 def read_ping(stream_id: int, payload: bytes) -> bytes:
-    """The eight bytes of a PING or of its answer (6.7)."""
+    """Read the eight bytes of a PING or of its answer (6.7)."""
     _must_be(8, payload)
     _on_the_connection(stream_id, "PING")
     return payload
 
 
 def read_goaway(stream_id: int, payload: bytes) -> GoAway:
-    """A GOAWAY (6.8)."""
+    """Read a GOAWAY (6.8)."""
     _on_the_connection(stream_id, "GOAWAY")
     if len(payload) < 8:
         raise ConnectionFault(FRAME_SIZE_ERROR, "GOAWAY too short")
@@ -56,19 +56,19 @@ def read_goaway(stream_id: int, payload: bytes) -> GoAway:
 
 
 def read_reset(payload: bytes) -> int:
-    """The error code of a RST_STREAM (6.4)."""
+    """Read the error code of a RST_STREAM (6.4)."""
     _must_be(4, payload)
     return frames.u32(payload)
 
 
 def read_window_update(payload: bytes) -> int:
-    """The increment of a WINDOW_UPDATE (6.9); zero is a fault of the stream or of the connection."""
+    """Read the increment of a WINDOW_UPDATE (6.9); zero is a fault of the stream or of the connection."""
     _must_be(4, payload)
     return frames.u32(payload) & _LOW_31_BITS
 
 
 def check_priority(stream_id: int, payload: bytes) -> None:
-    """A PRIORITY says nothing to a client, but has its form (6.3)."""
+    """Check the form of a PRIORITY, which says nothing to a client (6.3)."""
     _must_be(5, payload)
     if stream_id == 0:
         raise ConnectionFault(PROTOCOL_ERROR, "PRIORITY without a stream")

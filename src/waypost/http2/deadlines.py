@@ -1,4 +1,4 @@
-"""RequestDeadlines of many requests by few timers: requests whose deadlines fall in one tick share a timer.
+"""Deadlines of many requests by few timers: requests whose deadlines fall in one tick share a timer.
 
 They count only while the loop runs. A process that was stopped, or got no CPU, must read what has come meanwhile
 before it judges: while requests are watched the loop is looked at every `BEAT_S`, and a gap counts for `LONGEST_GAP_S`
@@ -53,13 +53,13 @@ class RequestDeadlines:
             waiting.add(stream)
 
     def discard(self, stream: Stream) -> None:
-        """Forget *stream*, if it is watched."""
+        """Stop watching *stream*, if it is watched."""
         waiting = self._ticks.get(stream.tick)
         if waiting is not None:
             waiting.discard(stream)
 
     def stop(self) -> None:
-        """Forget all."""
+        """Stop watching all streams."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -15,11 +15,11 @@ _TLS_GOODBYE_S: Final = 2.0
 _NO_PROTOCOL: Final = "NO_APPLICATION_PROTOCOL"
 P = TypeVar("P", bound=asyncio.Protocol)
 Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
-"""Host and port to addresses, or DialError; what it leaves out is not connected to."""
+"""A function from host and port to addresses, or DialError; what it leaves out is not connected to."""
 
 
 class DialError(Exception):
-    """No connection could be made; the text says why, for an operator, and *alert* names the server's TLS alert."""
+    """The error that no connection could be made, explained for an operator; *alert* names the server's TLS alert."""
 
     def __init__(self, reason: str, alert: str = "") -> None:
         super().__init__(reason)
@@ -27,11 +27,11 @@ class DialError(Exception):
 
 
 class NotHttp2(DialError):
-    """The server is there, but agrees on no HTTP/2 (RFC 7301, RFC 9113 section 3.2)."""
+    """The error that the server is there, but agrees on no HTTP/2 (RFC 7301, RFC 9113 section 3.2)."""
 
 
 async def addresses(host: str, port: int) -> Sequence[Address]:
-    """What the system's resolver says; DialError."""
+    """Ask the system's resolver for the addresses of *host*; DialError."""
     try:
         return await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:  # UnicodeError: a label too long or empty
@@ -48,7 +48,7 @@ async def dial(origin: Origin, protocol: Callable[[], P], timeout_s: float, reso
 
 
 async def _reach(origin: Origin, resolve: Resolve) -> socket.socket:
-    """A byte stream to the origin, through its proxy if it has one (which then resolves the name)."""
+    """Open a byte stream to the origin, through its proxy if it has one (which then resolves the name)."""
     proxy = origin.proxy
     if proxy is None:
         return await _tcp(origin.host, origin.port, resolve)

@@ -1,4 +1,4 @@
-"""What happens to a pool's connections, for logs and metrics; and what senders learn from GOAWAY debug data."""
+"""Events of a pool's connections, for logs and metrics; and what senders learn from GOAWAY debug data."""
 
 from dataclasses import dataclass
 

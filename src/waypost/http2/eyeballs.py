@@ -14,7 +14,7 @@ Address = tuple[int, int, int, str, tuple[str, int] | tuple[str, int, int, int] 
 
 
 def interleaved(found: Sequence[Address]) -> list[Address]:
-    """The addresses with families taking turns, beginning with the first; otherwise in the order of the resolver.
+    """Order the addresses so that families take turns, beginning with the first; else as the resolver has them.
 
     The resolver has sorted them already by what this host can reach (RFC 6724; RFC 8305, section 4).
     """
@@ -26,7 +26,7 @@ def interleaved(found: Sequence[Address]) -> list[Address]:
 async def connect_first(
     loop: asyncio.AbstractEventLoop, addresses: Sequence[Address], delay_s: float = ATTEMPT_DELAY_S
 ) -> socket.socket:
-    """A socket connected to one of *addresses*; the OSError of the last attempt if none takes it.
+    """Connect a socket to one of *addresses*; the OSError of the last attempt if none takes it.
 
     Each attempt begins *delay_s* after the one before it, or as soon as that has failed; the others are given up when
     one has succeeded.

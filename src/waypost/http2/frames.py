@@ -71,7 +71,7 @@ _SETTING: Final = Struct(">HL")
 
 
 class ConnectionFault(Exception):
-    """The peer broke the protocol so that the whole connection must end (RFC 9113, 5.4.1)."""
+    """The error that the peer broke the protocol so that the whole connection must end (RFC 9113, 5.4.1)."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
@@ -80,17 +80,17 @@ class ConnectionFault(Exception):
 
 
 def error_name(code: int) -> str:
-    """The RFC's name of an error code, or its number where the RFC has none."""
+    """Return the RFC's name of an error code, or its number where the RFC has none."""
     return ERROR_NAMES[code] if code < len(ERROR_NAMES) else f"error {code:#x}"
 
 
 def frame_header(length: int, kind: int, flags: int, stream_id: int) -> bytes:
-    """The nine bytes before a payload of *length*."""
+    """Pack the nine bytes before a payload of *length*."""
     return HEADER.pack(length << 8 | kind, flags, stream_id)
 
 
 def settings(values: list[tuple[int, int]]) -> bytes:
-    """A SETTINGS frame."""
+    """Build a SETTINGS frame."""
     payload = b"".join([_SETTING.pack(name, value) for name, value in values])
     return frame_header(len(payload), SETTINGS, 0, 0) + payload
 
@@ -99,41 +99,41 @@ SETTINGS_ACK: Final = frame_header(0, SETTINGS, ACK, 0)
 
 
 def settings_of(payload: bytes) -> list[tuple[int, int]]:
-    """The values of a SETTINGS payload, in the order sent; FRAME_SIZE_ERROR unless whole entries."""
+    """Read the values of a SETTINGS payload, in the order sent; FRAME_SIZE_ERROR unless whole entries."""
     if len(payload) % 6:
         raise ConnectionFault(FRAME_SIZE_ERROR, "SETTINGS of a broken length")
     return [(name, value) for name, value in _SETTING.iter_unpack(payload)]
 
 
 def window_update(stream_id: int, increment: int) -> bytes:
-    """A WINDOW_UPDATE frame."""
+    """Build a WINDOW_UPDATE frame."""
     return frame_header(4, WINDOW_UPDATE, 0, stream_id) + _U32.pack(increment)
 
 
 def rst_stream(stream_id: int, code: int) -> bytes:
-    """A RST_STREAM frame."""
+    """Build a RST_STREAM frame."""
     return frame_header(4, RST_STREAM, 0, stream_id) + _U32.pack(code)
 
 
 def ping(opaque: bytes, flags: int = 0) -> bytes:
-    """A PING frame (or its answer, with ACK) around eight opaque bytes."""
+    """Build a PING frame (or its answer, with ACK) around eight opaque bytes."""
     return frame_header(8, PING, flags, 0) + opaque
 
 
 def goaway(last_stream_id: int, code: int, debug: bytes = b"") -> bytes:
-    """A GOAWAY frame."""
+    """Build a GOAWAY frame."""
     payload = _U32.pack(last_stream_id) + _U32.pack(code) + debug
     return frame_header(len(payload), GOAWAY, 0, 0) + payload
 
 
 def u32(payload: bytes, offset: int = 0) -> int:
-    """An unsigned 32-bit number at *offset*."""
+    """Read an unsigned 32-bit number at *offset*."""
     value: int = _U32.unpack_from(payload, offset)[0]
     return value
 
 
 def unpadded(payload: bytes, flags: int) -> bytes:
-    """The payload of a DATA or HEADERS frame without its padding (RFC 9113, 6.1); PROTOCOL_ERROR if it lies."""
+    """Remove the padding of a DATA or HEADERS payload (RFC 9113, 6.1); PROTOCOL_ERROR if its length is impossible."""
     if not flags & PADDED:
         return payload
     if not payload:

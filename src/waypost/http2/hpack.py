@@ -70,11 +70,11 @@ _FIELD_OVERHEAD: Final = 32
 
 
 class HeaderListTooLarge(Exception):
-    """The decoded fields are larger than what we advertised (SETTINGS_MAX_HEADER_LIST_SIZE)."""
+    """The error that the decoded fields are larger than we advertised (SETTINGS_MAX_HEADER_LIST_SIZE)."""
 
 
 def encode_headers(fields: Iterable[Field], never_index: frozenset[bytes] = NEVER_INDEXED) -> bytes:
-    """A header block that any receiver can read without earlier blocks.
+    """Encode a header block that any receiver can read without earlier blocks.
 
     Blocks may be concatenated; pseudo fields first is the caller's duty, and so are lower-case names. Values whose
     names are in *never_index* are marked so that no intermediary puts them in a table (RFC 7541, 7.1.3).
@@ -113,18 +113,18 @@ def _put_string(block: bytearray, text: bytes) -> None:
 
 
 class HeaderDecoder:
-    """Reads the header blocks of one connection, all of them and in their order: one may refer to those before it."""
+    """A decoder of one connection's header blocks, all of them and in their order: one may refer to those before it."""
 
     def __init__(self) -> None:
         self.changes = 0
-        """How often a block changed the table; one that did not means the same until the next change."""
+        """The number of blocks that changed the table; one that did not means the same until the next change."""
         self._table: list[Field] = []  # the newest last
         self._table_bytes = 0
         self._most_table_bytes = LARGEST_TABLE_BYTES
         self._texts: dict[bytes, bytes] = {}
 
     def decode(self, block: bytes, limit_bytes: int) -> tuple[Field, ...]:
-        """The fields of a whole header block.
+        """Decode the fields of a whole header block.
 
         Raises HeaderListTooLarge above *limit_bytes* (RFC 9113, 6.5.2), when all of the block has been taken in;
         ConnectionFault(COMPRESSION_ERROR) if it is no block, or refers to what is in no table.
@@ -158,7 +158,7 @@ class HeaderDecoder:
         return tuple(fields)
 
     def _literal(self, block: bytes, at: int) -> tuple[Field, int]:
-        """The literal field at *at* (6.2), and where it ends."""
+        """Read the literal field at *at* (6.2), and where it ends."""
         mask = 0x3F if block[at] & 0x40 else 0x0F
         index = block[at] & mask
         if index < mask:  # as in `_number`, without the call: most are small
@@ -173,7 +173,7 @@ class HeaderDecoder:
         return (name, value), at
 
     def _size_update(self, block: bytes, at: int, *, first_of_block: bool) -> int:
-        """Give the table another size (4.2, 4.3, 6.3); where the update ends."""
+        """Give the table another size (4.2, 4.3, 6.3); return where the update ends."""
         most_bytes, at = _number(block, at, 0x1F)
         if most_bytes > LARGEST_TABLE_BYTES or not first_of_block:
             raise ConnectionFault(COMPRESSION_ERROR, "dynamic table size update out of place or too large")
@@ -192,7 +192,7 @@ class HeaderDecoder:
         return self._table[-age]
 
     def _text(self, block: bytes, at: int) -> tuple[bytes, int]:
-        """The string at *at*, and where it ends."""
+        """Read the string at *at*, and where it ends."""
         coded = block[at] >= 0x80
         length = block[at] & 0x7F
         if length < 0x7F:  # as above
@@ -231,12 +231,12 @@ class HeaderDecoder:
 
 
 def decode_headers(block: bytes, limit_bytes: int) -> tuple[Field, ...]:
-    """The fields of the first header block of a connection; raises as `HeaderDecoder.decode` does."""
+    """Decode the first header block of a connection; raises as `HeaderDecoder.decode` does."""
     return HeaderDecoder().decode(block, limit_bytes)
 
 
 def _number(block: bytes, at: int, mask: int) -> tuple[int, int]:
-    """The number whose first bits are those of *mask* at *at*, and where it ends (5.1)."""
+    """Read the number whose first bits are those of *mask* at *at*, and where it ends (5.1)."""
     number = block[at] & mask
     at += 1
     if number < mask:

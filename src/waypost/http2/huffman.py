@@ -25,7 +25,7 @@ CODE_LENGTHS: Final = bytes.fromhex(
 
 
 class HuffmanError(Exception):
-    """The string is not Huffman code of RFC 7541."""
+    """The error that a string is not Huffman code of RFC 7541."""
 
 
 class _Node:
@@ -74,7 +74,7 @@ _NODE_OF: Final[dict[int, int]] = {id(row): node for node, row in enumerate(_ROW
 
 
 def _fill(row: _Row) -> None:
-    """Work out where each byte leads from the state of *row*."""
+    """Compute where each byte leads from the state of *row*."""
     ways = [(_NODE_OF[id(row)], b"")]
     for _ in range(8):
         ways = [_step(node, symbols, bit) for node, symbols in ways for bit in (0, 1)]
@@ -89,7 +89,7 @@ def _step(node: int, symbols: bytes, bit: int) -> tuple[int, bytes]:
 
 
 def decode(coded: bytes) -> bytes:
-    """The string that *coded* stands for; HuffmanError if it holds the end mark or is padded wrongly."""
+    """Decode the string that *coded* stands for; HuffmanError if it holds the end mark or is padded wrongly."""
     while True:
         row = _ROWS[0]
         symbols: list[bytes] = []

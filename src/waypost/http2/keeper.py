@@ -1,4 +1,4 @@
-"""Looks after connections: asks the rules of upkeep in time, and does what they say."""
+"""The keeper looks after connections: it asks the rules of upkeep in time, and does what they say."""
 
 import asyncio
 from math import inf
@@ -12,7 +12,7 @@ from .upkeep import UpkeepRules
 
 
 class Kept(Protocol):
-    """The connections that are looked after."""
+    """The connections that a keeper looks after."""
 
     ready: list[Link]
     leaving: list[Link]
@@ -26,7 +26,7 @@ class Kept(Protocol):
 
 
 class Keeper:
-    """Judges connections often while they are in use, and else when a rule can say something new."""
+    """A keeper that checks connections often while they are in use, else when a rule can say something new."""
 
     def __init__(self, kept: Kept, settings: PoolSettings, loop: asyncio.AbstractEventLoop) -> None:
         self._kept = kept
@@ -38,12 +38,12 @@ class Keeper:
         self._due_at = 0.0
 
     def watch(self) -> None:
-        """A connection is in use again, closes, or is missing: judge more often."""
+        """Check connections more often, since one is in use again, closes, or is missing."""
         if self._due_at > self._loop.time() + self._rules.every_s:
             self.plan()
 
     def plan(self) -> None:
-        """Judge when there is something to judge, or to open."""
+        """Check connections when there is something to check, or to open."""
         if self._timer is not None:
             self._timer.cancel()
         now = self._loop.time()
@@ -53,7 +53,7 @@ class Keeper:
         self._timer = None if self._due_at == inf else self._loop.call_at(self._due_at, self._keep_up)
 
     def stop(self) -> None:
-        """Judge no more."""
+        """Stop checking connections."""
         if self._timer is not None:
             self._timer.cancel()
         self._due_at = 0.0

@@ -18,17 +18,17 @@ class LinkOwner(Protocol):
     """The pool, as a link sees it."""
 
     def progressed(self, link: "Link") -> None:
-        """Streams ended or were refused, or the room changed."""
+        """Handle that streams ended or were refused, or the room changed."""
 
     def watch(self) -> None:
-        """An unused connection is in use, or this one closes: look at it more often."""
+        """Check this connection more often, since it is in use again, or closes."""
 
     def closed(self, link: "Link", reason: str) -> None:
-        """The connection is no more."""
+        """Handle that the connection is no more."""
 
 
 class Link(asyncio.Protocol):
-    """Drives a `Connection` over a transport; output is written once per turn of the loop."""
+    """The driver of a `Connection` over a transport; output is written once per turn of the loop."""
 
     def __init__(self, owner: LinkOwner, limits: ConnectionLimits, loop: asyncio.AbstractEventLoop) -> None:
         self.connection = Connection(limits)
@@ -76,11 +76,11 @@ class Link(asyncio.Protocol):
                 self._flush_soon()
 
     def pause_writing(self) -> None:
-        """The server does not read fast enough."""
+        """Pause, since the server does not read fast enough."""
         self._paused = True
 
     def resume_writing(self) -> None:
-        """The server has read on."""
+        """Write on, since the server has read on."""
         self._paused = False
         self._flush_soon()
         self._owner.progressed(self)
@@ -99,7 +99,7 @@ class Link(asyncio.Protocol):
     # Called by the pool
 
     def start(self) -> str:
-        """Send the preface; the reason if the connection is of no use already, otherwise nothing."""
+        """Send the preface; return the reason if the connection is of no use already, otherwise nothing."""
         failure = self.connection.failure
         if self._transport is None or failure:
             self.abort(failure)
@@ -110,7 +110,7 @@ class Link(asyncio.Protocol):
         return ""
 
     def room(self) -> int:
-        """How many requests may be sent now."""
+        """Return how many requests may be sent now."""
         return 0 if self._paused or self.leaving or self.resting else self.connection.room()
 
     def send(self, stream: Stream) -> None:
@@ -133,11 +133,11 @@ class Link(asyncio.Protocol):
         self._flush_soon()
 
     def is_doubtful(self) -> bool:
-        """Whether nothing was heard since a request was given up: the server still owes a sign of life."""
+        """Tell whether nothing was heard since a request was given up: the server still owes a sign of life."""
         return self.given_up_at > self.heard_at
 
     def excuse(self, gap_s: float, now: float) -> None:
-        """Take *gap_s*, in which the loop did not run, for no silence of the server."""
+        """Do not count *gap_s*, in which the loop did not run, as silence of the server."""
         self.heard_at = min(now, self.heard_at + gap_s)
         self.pinged_at = min(now, self.pinged_at + gap_s)
         self.waiting_since = min(now, self.waiting_since + gap_s)
@@ -146,7 +146,7 @@ class Link(asyncio.Protocol):
             self.closing_since = min(now, self.closing_since + gap_s)
 
     def ping(self, now: float) -> None:
-        """Ask for a sign of life."""
+        """Send a PING to see whether the server is alive."""
         self.pinged_at = now
         self.connection.ping(_PING)
         self._flush_soon()

@@ -27,7 +27,7 @@ Dial = Callable[[Origin, Callable[[], Link], float], Awaitable[Link]]
 
 
 class Links:
-    """Keeps `min_connections` open, opens more under load up to `max_connections`, and replaces what ends.
+    """The connections of a pool: `min_connections` stay open, more open under load up to `max_connections`.
 
     Connections that only finish what they have (after GOAWAY, age, idleness) are `leaving`; they count among the
     sockets, not among the connections.
@@ -92,7 +92,7 @@ class Links:
                 link.abort(reason)
 
     def pick(self, avoid: object = None) -> Link | None:
-        """A connection with room, if possible below its high mark and not *avoid*; asks for another one if it is."""
+        """Choose a connection with room, if possible below its high mark and not *avoid*; else ask for another."""
         best: Link | None = None
         most = 0
         for link in self.ready:
@@ -110,20 +110,20 @@ class Links:
         return best
 
     def in_flight(self) -> int:
-        """Requests that were sent and have not ended."""
+        """Count the requests that were sent and have not ended."""
         return sum([len(link.connection.streams) for link in self.ready]) + sum(
             [len(link.connection.streams) for link in self.leaving]
         )
 
     def carrying(self, stream: Stream) -> Link | None:
-        """The connection that *stream* is in flight on."""
+        """Find the connection that *stream* is in flight on."""
         for link in [*self.ready, *self.leaving]:
             if link.connection.streams.get(stream.stream_id) is stream:
                 return link
         return None
 
     def next_attempt_at(self) -> float:
-        """When there can be a connection at the earliest, by the loop's clock; 0 unless one must be waited for."""
+        """Return when a connection can be there at the earliest, by the loop's clock; 0 if there is no wait."""
         return 0.0 if self.ready or self.attempts.running else self.attempts.retry_at()
 
     def fill(self) -> None:
@@ -206,7 +206,7 @@ class Links:
     # What deadlines tell
 
     def overdue(self, link: Link, stream: Stream) -> None:
-        """Give no more requests to a connection, alive or not, that is in doubt, where another can take its place."""
+        """Give no more requests to a connection in doubt, alive or not, where another can take its place."""
         if link.record.overdue(stream, link.connection) and not link.leaving and self._has_successor():
             self.retire(link, "its requests were not answered before their deadlines")
 
@@ -220,7 +220,7 @@ class Links:
         return len(self.ready) > 1 or bool(attempts.running) or (attempts.may_begin() and attempts.begin())
 
     def watch(self) -> None:
-        """A connection is in use again, or closes: it is judged more often."""
+        """Check connections more often, since one is in use again, or closes."""
         self._keeper.watch()
 
     def closed(self, link: Link, reason: str) -> None:

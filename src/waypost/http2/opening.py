@@ -20,7 +20,7 @@ class ConnectionLimits:
 
 
 def opening(limits: ConnectionLimits) -> bytes:
-    """Preface, SETTINGS, and the connection's window."""
+    """Build what opens a connection: preface, SETTINGS, and the connection's window."""
     values = [
         (frames.HEADER_TABLE_SIZE, 0),
         (frames.ENABLE_PUSH, 0),

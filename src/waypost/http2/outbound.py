@@ -23,7 +23,7 @@ from .stream import Stream
 
 
 class Outbound:
-    """Bytes to write, and the bodies that wait for window."""
+    """The bytes to write, and the bodies that wait for window."""
 
     def __init__(self) -> None:
         self.pieces: list[bytes] = []
@@ -75,7 +75,7 @@ class Outbound:
             self.pieces.append(frame_header(len(part), CONTINUATION, flags, stream_id) + part)
 
     def forget(self, stream_id: int) -> None:
-        """The rest of a body is not to be sent any more."""
+        """Forget the rest of a body that is not to be sent any more."""
         self.waiting.pop(stream_id, None)
         self.stalled.pop(stream_id, None)
 
@@ -105,7 +105,7 @@ class Outbound:
         self.forget(stream_id)
 
     def widen(self, increment: int) -> None:
-        """The peer opened the connection's window: whoever waits for it goes on, in turn."""
+        """Widen the connection's window, and send on what waited for it, in turn."""
         self.window += increment
         if self.window > LARGEST_WINDOW:
             raise ConnectionFault(FLOW_CONTROL_ERROR, "connection window above 2^31-1")
@@ -113,7 +113,7 @@ class Outbound:
             self._continue(next(iter(self.waiting.values())))
 
     def widen_stream(self, stream: Stream, increment: int) -> bool:
-        """The peer opened one stream's window; False if by too much."""
+        """Widen one stream's window; False if by too much."""
         stream.credit += increment
         if self.initial_window + stream.credit > LARGEST_WINDOW:
             return False
@@ -123,7 +123,7 @@ class Outbound:
         return True
 
     def set_initial_window(self, size: int, streams: dict[int, Stream]) -> None:
-        """The peer changed its initial window: every open stream's moves by the difference (RFC 9113, 6.9.2).
+        """Change the initial window: every open stream's window moves by the difference (RFC 9113, 6.9.2).
 
         What that allows is left to `resume`.
         """
@@ -136,12 +136,12 @@ class Outbound:
         self.initial_window = size
 
     def forget_all(self) -> None:
-        """Nothing more is to be sent."""
+        """Forget every body: nothing more is to be sent."""
         self.waiting.clear()
         self.stalled.clear()
 
     def resume(self) -> None:
-        """Go on with the streams to which raised initial windows gave room; called once for all that was read."""
+        """Send on the streams to which raised initial windows gave room; called once for all that was read."""
         if self._initial_window_raised:
             self._initial_window_raised = False
             for stream in list(self.stalled.values()):

@@ -1,4 +1,4 @@
-"""Requests to one origin over a few connections: the door of this package."""
+"""Requests to one origin over a few connections: the entry of this package."""
 
 import asyncio
 import random
@@ -17,7 +17,7 @@ from .stream import Stream
 
 
 class Pool:
-    """Sends requests to one origin; each ends exactly once, as an Answer, Unsent or Unknown.
+    """A pool of connections to one origin; each request ends exactly once, as an Answer, Unsent or Unknown.
 
     Belongs to one event loop. Nothing here raises because of the network: a request's result says what happened.
     *on_room* is called when requests have ended and none is queued: for whoever would rather keep requests than queue.
@@ -90,14 +90,14 @@ class Pool:
         self._refuse_queued(reason)
 
     def room(self) -> int:
-        """How many requests would go out now without queueing."""
+        """Return how many requests would go out now without queueing."""
         if self._queue or self._closed:
             return 0
         return sum([link.room() for link in self._links.ready])
 
     @property
     def stats(self) -> PoolStats:
-        """The pool at this moment."""
+        """The pool's numbers at this moment."""
         links = self._links
         return PoolStats(
             connections=len(links.ready) + len(links.leaving),
@@ -170,11 +170,11 @@ class Pool:
             link.send(stream)
 
     def unreachable(self, reason: str) -> None:
-        """There is no connection and none could be made: what waits is told so."""
+        """Refuse what waits, since there is no connection and none could be made."""
         self._refuse_queued(reason)
 
     def waiting(self) -> int:
-        """How many requests wait for a stream."""
+        """Return how many requests wait for a stream."""
         return len(self._queue)
 
     # How requests wait and end

@@ -1,4 +1,4 @@
-"""A way through an HTTP proxy (RFC 9110, section 9.3.6): CONNECT, then the tunnel is as good as a connection."""
+"""Connections through an HTTP proxy (RFC 9110, section 9.3.6): CONNECT, then the tunnel is as good as a connection."""
 
 import asyncio
 import base64
@@ -21,11 +21,11 @@ class Proxy:
 
 
 class ProxyRefused(Exception):
-    """The proxy did not open the tunnel; the text says why and holds no credentials."""
+    """The error that the proxy did not open the tunnel; the text says why and holds no credentials."""
 
 
 def proxy_of(url: str) -> Proxy:
-    """The proxy of ``http://[user:password@]host[:port]``; ValueError for anything else."""
+    """Parse the proxy of ``http://[user:password@]host[:port]``; ValueError for anything else."""
     parts = urlsplit(url)
     if parts.scheme != "http" or not parts.hostname or parts.path not in ("", "/") or parts.query or parts.fragment:
         raise ValueError("must be http://host:port or http://user:password@host:port")
@@ -37,7 +37,7 @@ def proxy_of(url: str) -> Proxy:
 
 
 async def open_tunnel(loop: asyncio.AbstractEventLoop, sock: socket.socket, proxy: Proxy, host: str, port: int) -> None:
-    """Make of *sock*, connected to *proxy*, a tunnel to *host*; ProxyRefused, or OSError if the connection breaks."""
+    """Turn *sock*, connected to *proxy*, into a tunnel to *host*; ProxyRefused, or OSError if the connection breaks."""
     target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     request = f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n"
     if proxy.authorization is not None:

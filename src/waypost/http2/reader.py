@@ -27,20 +27,20 @@ _STREAM_ID: Final = 0x7FFF_FFFF
 
 
 class FrameSink(Protocol):
-    """What is done with the frames."""
+    """A sink of the frames that were read."""
 
     def on_data(self, stream_id: int, flags: int, payload: bytes, size: int) -> None:
-        """A DATA frame without its padding; *size* counts it."""
+        """Handle a DATA frame without its padding; *size* counts it."""
 
     def on_header_block(self, stream_id: int, flags: int, block: bytes) -> None:
-        """A whole header block with the flags of its HEADERS frame."""
+        """Handle a whole header block with the flags of its HEADERS frame."""
 
     def on_control(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
-        """Any other frame."""
+        """Handle any other frame."""
 
 
 class FrameReader:
-    """Cuts what arrives into frames; keeps at most one unfinished frame and one unfinished header block."""
+    """A reader that cuts what arrives into frames; keeps at most one unfinished frame and header block."""
 
     def __init__(self, sink: FrameSink) -> None:
         self._sink = sink

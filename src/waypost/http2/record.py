@@ -1,4 +1,4 @@
-"""How one connection has answered lately."""
+"""The recent record of one connection: how it has answered."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ _LONGEST_REST_S: Final = 1.0
 
 
 class FrameAccount:
-    """Counts what a connection owes; an answer clears the account."""
+    """An account of what a connection owes; an answer clears it."""
 
     def __init__(self) -> None:
         self._overdue_in_row = 0
@@ -37,7 +37,7 @@ class FrameAccount:
         return others_wait or self._overdue_in_row >= _MOST_OVERDUE
 
     def refused(self) -> float:
-        """Note that streams were refused; for how many seconds nothing should be asked, 0 the first time."""
+        """Note that streams were refused; return for how many seconds nothing should be asked, 0 the first time."""
         before = self._refusals_in_row
         self._refusals_in_row += 1
         return min(_LONGEST_REST_S, _REST_S * 2.0 ** min(before, 30)) if before else 0.0

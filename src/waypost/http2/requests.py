@@ -1,4 +1,4 @@
-"""What connections carry, as those see it who look after connections."""
+"""The requests on connections, as seen by the code that looks after connections."""
 
 from typing import Protocol
 
@@ -9,13 +9,13 @@ class Requests(Protocol):
     """The requests of a pool."""
 
     def settle(self, connection: Connection) -> None:
-        """Deal with the streams in `ended` and `refused`."""
+        """Settle the streams in `ended` and `refused`."""
 
     def dispatch(self) -> None:
-        """Streams may be free: send what waits."""
+        """Send what waits, since streams may be free."""
 
     def unreachable(self, reason: str) -> None:
-        """An attempt to connect failed and there is no connection: what waits must not wait on."""
+        """Refuse what waits, since an attempt to connect failed and there is no connection."""
 
     def waiting(self) -> int:
-        """How many requests wait for a stream."""
+        """Return how many requests wait for a stream."""

@@ -1,4 +1,4 @@
-"""What a request can come to: exactly one of three values."""
+"""The result of a request: exactly one of three values."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -24,7 +24,7 @@ class Unsent:
 
 
 class Lost(Enum):
-    """Which way the answer of an `Unknown` was lost; the values are fit for logs and metrics."""
+    """The way in which the answer of an `Unknown` was lost; the values are fit for logs and metrics."""
 
     TIMEOUT = "timeout"  # the deadline passed
     RESET = "reset"  # the server ended the stream

@@ -1,4 +1,4 @@
-"""Where a pool connects to and how it behaves."""
+"""Settings of a pool: the server it connects to, and how it behaves."""
 
 import ssl
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from .results import Answer
 
 @dataclass(frozen=True)
 class Origin:
-    """One server; `tls` None is HTTP/2 in clear text with prior knowledge.
+    """A server; `tls` None is HTTP/2 in clear text with prior knowledge.
 
     The context's ALPN list is set to h2 by the pool. `server_name` is sent as SNI and checked in the certificate; the
     host where it is None. Through a *proxy* the name is resolved by the proxy.

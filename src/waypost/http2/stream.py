@@ -1,4 +1,4 @@
-"""One request and what came back of it so far."""
+"""A request and its answer so far."""
 
 from collections.abc import Callable
 from typing import Final
@@ -81,5 +81,5 @@ class Stream:
         self.received += len(chunk)
 
     def answer_body(self) -> bytes:
-        """The body received so far."""
+        """Return the body received so far."""
         return self.first_chunk if self.more is None else bytes(self.more)

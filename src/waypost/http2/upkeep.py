@@ -14,7 +14,7 @@ _NEVER: Final = float("inf")
 
 
 class UpkeepRules:
-    """`PoolSettings`' times, applied to connections at one moment."""
+    """The times of `PoolSettings`, applied to connections at one moment."""
 
     def __init__(self, settings: PoolSettings) -> None:
         self._settings = settings
@@ -30,7 +30,7 @@ class UpkeepRules:
         self.every_s = min(1.0, max(0.02, shortest / 4))
 
     def next_check(self, ready: Sequence[Link], leaving: Sequence[Link], now: float) -> float:
-        """The earliest moment at which a rule can say something new, if no request is sent until then."""
+        """Return the earliest moment at which a rule can say something new, if no request is sent until then."""
         earliest = now + self.every_s
         if any([_is_busy(link) for link in [*ready, *leaving]]):
             return earliest
@@ -69,16 +69,16 @@ class UpkeepRules:
         return False
 
     def is_idle(self, link: Link, now: float) -> bool:
-        """Whether the connection has carried nothing for too long."""
+        """Tell whether the connection has carried nothing for too long."""
         idle_s = self._settings.idle_timeout_s
         return idle_s is not None and now - link.used_at >= idle_s and not link.connection.streams
 
     def is_aged(self, link: Link, now: float) -> bool:
-        """Whether the connection has reached its lifetime."""
+        """Tell whether the connection has reached its lifetime."""
         return link.lifetime_s > 0 and now - link.opened_at >= link.lifetime_s
 
     def surplus(self, ready: Sequence[Link], now: float) -> Link | None:
-        """The connection that is one too many: the last, long unused, the others below the low mark."""
+        """Find the connection that is one too many: the last, long unused, the others below the low mark."""
         if not self._may_shrink(ready):
             return None
         last = ready[-1]

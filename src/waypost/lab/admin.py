@@ -64,7 +64,7 @@ class _Kill(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Controls(Protocol):
-    """What of a running lab can be asked and changed."""
+    """The controls of a running lab: what can be asked and changed."""
 
     settings: LabSettings
     urls: LabUrls
@@ -82,7 +82,7 @@ class Controls(Protocol):
 
 
 class Admin:
-    """Plain HTTP/1.1 on loopback; every answer is JSON, every refusal has an `error`."""
+    """The admin API: plain HTTP/1.1 on loopback; every answer is JSON, every refusal has an `error`."""
 
     def __init__(self, lab: Controls) -> None:
         self._lab = lab
@@ -139,7 +139,7 @@ class Admin:
         return _json(shown[0] if wanted.count is None else {"subscriptions": shown}, status=201)
 
     async def _make_device(self, request: web.Request) -> web.Response:
-        """At one of the further gateways."""
+        """Make a device at one of the further gateways."""
         gateway = self._lab.further.get(request.match_info["gateway"])
         if gateway is None:
             raise ValueError(f"there are devices at {', '.join(self._lab.further)}")

@@ -40,11 +40,11 @@ TOPIC_SUFFIXES = {
     "mdm": "",
 }
 _NAMED_IN_CERTIFICATES = ("voip", "complication")
-"""Kinds a certificate is good for only when it names their topic too."""
+"""The push types a certificate is good for only when it names their topic too."""
 
 
 class Push(Asking, kw_only=True):
-    """One push on its way through the checks."""
+    """A push on its way through the checks."""
 
     tokens: KnownTokens
     token: str
@@ -57,7 +57,7 @@ def _id_is_canonical(push: Push) -> bool:
 
 
 def _has_topic(push: Push) -> bool:
-    """A certificate with one topic may leave the header out."""
+    """Check the topic; a certificate with one topic may leave the header out."""
     if not push.topic and push.certificate is not None and len(push.certificate.topics) == 1:
         push.topic = push.certificate.topics[0]
     return bool(push.topic)
@@ -161,11 +161,11 @@ class ApnsGateway:
         self._clock = clock
 
     def token_of(self, request: Request) -> str:
-        """The last part of the path."""
+        """Return the last part of the path."""
         return request.path.removeprefix(_DEVICE_PATH)
 
     def judge(self, request: Request) -> Verdict:
-        """Run the table."""
+        """Judge the push by the table of checks."""
         headers = request.headers
         push = Push(
             request=request, providers=self.providers, environment=self.environment, now=self._clock(),
@@ -183,7 +183,7 @@ class ApnsGateway:
         )  # fmt: skip
 
     def refuse(self, refusal: Refusal, request: Request, *, gone_at_ms: int | None = None) -> GatewayAnswer:
-        """Apple's JSON."""
+        """Refuse with Apple's JSON."""
         return refused(refusal, request, "apns-id", gone_at_ms)
 
     def _ids(self, request: Request) -> tuple[tuple[str, str], ...]:

@@ -19,7 +19,7 @@ _SUFFIXES = tuple(suffix for suffix in TOPIC_SUFFIXES.values() if suffix)
 
 
 class BroadcastRequest(Asking, kw_only=True):
-    """One broadcast on its way through the checks; its topic is the path's bundle id."""
+    """A broadcast on its way through the checks; its topic is the path's bundle id."""
 
     channels: ChannelTable
     payload: Any = None
@@ -31,7 +31,7 @@ class BroadcastRequest(Asking, kw_only=True):
 
 
 def _expiration_suits_channel(broadcast: BroadcastRequest) -> bool:
-    """A channel that stores nothing takes 0 alone."""
+    """Check that a channel that stores nothing is given an expiration of 0."""
     value = broadcast.header("apns-expiration")
     if value is None:
         return True
@@ -82,7 +82,7 @@ CONTENT: tuple[IdentityCheck[BroadcastRequest], ...] = (
 
 
 class BroadcastGateway:
-    """api-broadcast.push.apple.com."""
+    """The gateway api-broadcast.push.apple.com."""
 
     name = "apns_broadcast"
 
@@ -99,11 +99,11 @@ class BroadcastGateway:
         self._by_token, self._by_certificate = tables(LINE, CONTENT, strict=strict)
 
     def token_of(self, request: Request) -> str:
-        """The channel."""
+        """Return the channel."""
         return request.headers.get("apns-channel-id", "")
 
     def judge(self, request: Request) -> Verdict:
-        """Run the table."""
+        """Judge the broadcast by the table of checks."""
         match = _PATH.match(request.path)
         broadcast = BroadcastRequest(
             request=request, providers=self._providers, environment=self._environment, now=self._clock(),
@@ -117,7 +117,7 @@ class BroadcastGateway:
         return self._verdict(broadcast, GatewayAnswer(200, self._ids(request)))
 
     def refuse(self, refusal: Refusal, request: Request, *, gone_at_ms: int | None = None) -> GatewayAnswer:
-        """Apple's JSON; a channel does not die, it is not registered any more."""
+        """Refuse with Apple's JSON; a channel does not die, it is not registered any more."""
         return refused(refusal, request, "apns-request-id")
 
     def _ids(self, request: Request) -> tuple[tuple[str, str], ...]:

@@ -38,16 +38,16 @@ class ChannelTable:
         self._known: dict[str, dict[str, Channel]] = {}
 
     def enabled(self, bundle_id: str) -> bool:
-        """Whether broadcast was switched on for an app in Apple's developer pages."""
+        """Tell whether broadcast was switched on for an app in Apple's developer pages."""
         return self._enabled is None or bundle_id in self._enabled
 
     def of(self, bundle_id: str) -> dict[str, Channel]:
-        """The channels of one app."""
+        """Return the channels of one app."""
         return self._known.setdefault(bundle_id, {})
 
 
 class ChannelRequest(Asking, kw_only=True):
-    """One request about channels on its way through the checks; its topic is the path's bundle id."""
+    """A request about channels on its way through the checks; its topic is the path's bundle id."""
 
     channels: ChannelTable
     kind: str
@@ -70,7 +70,7 @@ class ChannelRequest(Asking, kw_only=True):
 
 
 def is_channel_id(text: str) -> bool:
-    """Whether *text* has the form of a channel id; its length is Apple's own affair."""
+    """Tell whether *text* has the form of a channel id; its length is Apple's own affair."""
     try:
         return bool(base64.b64decode(text, validate=True))
     except ValueError:
@@ -78,7 +78,7 @@ def is_channel_id(text: str) -> bool:
 
 
 def request_id_is_canonical(asking: Asking) -> bool:
-    """Whether `apns-request-id` is absent or a lower-case UUID."""
+    """Check that `apns-request-id` is absent or a lower-case UUID."""
     return (value := asking.header("apns-request-id")) is None or CANONICAL_UUID.match(value) is not None
 
 
@@ -124,7 +124,7 @@ CONTENT: tuple[IdentityCheck[ChannelRequest], ...] = (
 
 
 class ChannelsGateway:
-    """api-manage-broadcast.push.apple.com."""
+    """The gateway api-manage-broadcast.push.apple.com."""
 
     name = "apns_channels"
 
@@ -141,11 +141,11 @@ class ChannelsGateway:
         self._by_token, self._by_certificate = tables(LINE, CONTENT, strict=strict)
 
     def token_of(self, request: Request) -> str:
-        """The channel."""
+        """Return the channel."""
         return request.headers.get("apns-channel-id", "")
 
     def judge(self, request: Request) -> Verdict:
-        """Run the table, then do what is asked."""
+        """Judge the request by the table of checks, then do what is asked."""
         match = _PATH.match(request.path)
         asked = ChannelRequest(
             request=request, providers=self._providers, environment=self._environment, now=self._clock(),
@@ -159,7 +159,7 @@ class ChannelsGateway:
         return Verdict(answer=self._done(asked), accepted=True, token=asked.channel_id, push_type="channel")
 
     def refuse(self, refusal: Refusal, request: Request, *, gone_at_ms: int | None = None) -> GatewayAnswer:
-        """Apple's JSON; there is no dead token here."""
+        """Refuse with Apple's JSON; there is no dead token here."""
         return refused(refusal, request, "apns-request-id")
 
     def _done(self, asked: ChannelRequest) -> GatewayAnswer:

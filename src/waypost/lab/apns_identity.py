@@ -1,4 +1,4 @@
-"""Who speaks to Apple: provider tokens, client certificates, and what binds a connection to one provider."""
+"""The identity of whoever speaks to Apple: provider tokens, client certificates, and what binds a connection to one."""
 
 import re
 import uuid
@@ -16,7 +16,7 @@ STREAMS_BEFORE_TOKEN, STREAMS = 1, 1000
 _HOUR_S, _MIN_TOKEN_AGE_S = 3600, 1200
 CANONICAL_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
 EnvironmentReason = Literal["BadEnvironmentKeyInToken", "BadEnvironmentKeyIdInToken"]
-"""What is seen on the wire, and what Apple's documentation writes."""
+"""The reason seen on the wire, and the one that Apple's documentation writes."""
 
 
 class SigningKey(msgspec.Struct, frozen=True):
@@ -64,7 +64,7 @@ class Providers:
 
 
 class Asking(msgspec.Struct, kw_only=True):
-    """One request to any of Apple's hosts on its way through the checks."""
+    """A request to any of Apple's hosts on its way through the checks."""
 
     request: Request
     providers: Providers
@@ -77,12 +77,12 @@ class Asking(msgspec.Struct, kw_only=True):
     certificate: ClientCertificate | None = None
 
     def header(self, name: str) -> str | None:
-        """The value of a header, None when it was not sent."""
+        """Return the value of a header, None when it was not sent."""
         return self.request.headers.get(name)
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """What the sender may send to."""
+        """The topics that the sender may send to."""
         if self.certificate is not None:
             return self.certificate.topics
         return self.key.topics if self.key is not None else ()
@@ -93,13 +93,13 @@ A = TypeVar("A", bound="Asking")
 
 
 class IdentityCheck(msgspec.Struct, Generic[A_contra], frozen=True):
-    """One row of Apple's table: when *holds* is false the request is refused with *status* and *reason*."""
+    """A row of Apple's table: when *holds* is false the request is refused with *status* and *reason*."""
 
     holds: Callable[[A_contra], bool]
     status: int
     reason: str
     strict: bool = False
-    """Apple's text calls it wrong without naming this answer."""
+    """Whether it is checked in strict mode only: Apple's text calls it wrong without naming this answer."""
 
 
 def _has_provider_token(asking: Asking) -> bool:
@@ -172,7 +172,7 @@ Table = tuple[IdentityCheck[A], ...]
 
 
 def tables(line: Table[A], content: Table[A], *, strict: bool) -> tuple[Table[A], Table[A]]:
-    """A host's checks in order, for a sender with a provider token and for one with a certificate."""
+    """List a host's checks in order, for a sender with a provider token and for one with a certificate."""
     by_token: list[IdentityCheck[A]] = [*line, *BY_TOKEN, *content]
     by_certificate: list[IdentityCheck[A]] = [*line, *BY_CERTIFICATE, *content]
     return (
@@ -194,7 +194,7 @@ def bind(asking: Asking) -> None:
 
 
 def refused(refusal: Refusal, request: Request, id_header: str, gone_at_ms: int | None = None) -> GatewayAnswer:
-    """Apple's JSON: a reason, and for 410 the milliseconds since which the token is dead; a good id is echoed."""
+    """Refuse with Apple's JSON: a reason, and for 410 since when the token is dead, ms; echo a well-formed id."""
     body: dict[str, object] = {"reason": refusal.reason}
     if gone_at_ms is not None:
         body["timestamp"] = gone_at_ms
@@ -203,6 +203,6 @@ def refused(refusal: Refusal, request: Request, id_header: str, gone_at_ms: int 
 
 
 def echoed_id(request: Request, header: str) -> str:
-    """The sender's id for the request, or a new one when it gave none that can be read."""
+    """Return the sender's id for the request, or a new one when it gave none that can be read."""
     sent = request.headers.get(header, "")
     return sent if CANONICAL_UUID.match(sent) else str(uuid.uuid4())

@@ -1,4 +1,4 @@
-"""What an APNs payload may look like, by push type (Apple: "Generating a remote notification")."""
+"""The form of an APNs payload, by push type (Apple: "Generating a remote notification")."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ _SECONDS_KEYS = ("timestamp", "stale-date", "dismissal-date")
 
 
 def notification_id(payload: Any) -> str:
-    """The `waypost_id` beside `aps`; empty when there is none."""
+    """Read the `waypost_id` beside `aps`; empty when there is none."""
     value = payload.get("waypost_id") if isinstance(payload, dict) else None
     return value if isinstance(value, str) else ""
 
 
 def aps_is_sound(payload: dict[str, Any], push_type: str) -> bool:
-    """Whether every documented key of `aps` has its documented type; unknown keys are Apple's to ignore."""
+    """Check that every documented key of `aps` has its documented type; unknown keys are Apple's to ignore."""
     if push_type == "mdm":
         return isinstance(payload.get("mdm"), str)
     aps = payload.get("aps")
@@ -37,7 +37,7 @@ def aps_is_sound(payload: dict[str, Any], push_type: str) -> bool:
 
 
 def fits_type(payload: dict[str, Any], push_type: str) -> bool:
-    """Whether the payload is one of its push type."""
+    """Check that the payload fits its push type."""
     aps = payload.get("aps", {})
     match push_type:
         case "alert":
@@ -77,7 +77,7 @@ def _alert_is_sound(alert: Any) -> bool:
 
 
 def _activity_alert_is_sound(alert: Any) -> bool:
-    """A live activity's title and body are texts, or hold their own `loc-key` and `loc-args`."""
+    """Check a live activity's title and body: texts, or objects with their own `loc-key` and `loc-args`."""
     if not isinstance(alert, dict):
         return alert is None
     parts = [alert[key] for key in ("title", "body") if key in alert]
@@ -93,7 +93,7 @@ def _sound_is_sound(sound: Any) -> bool:
 
 
 def _number(value: Any, *, low: float | None = None, high: float | None = None) -> bool:
-    """Whether *value* is absent, or a number within the bounds (a JSON true is no number)."""
+    """Check that *value* is absent, or a number within the bounds (a JSON true is no number)."""
     if value is None:
         return True
     if not isinstance(value, _NUMBER) or isinstance(value, bool):

@@ -22,11 +22,11 @@ _SEQUENCE, _UTF8 = 0x30, 0x0C
 
 
 class ClientCertificate(msgspec.Struct, frozen=True):
-    """What a certificate says its holder may do."""
+    """The rights of a certificate's holder."""
 
     serial: int
     topics: tuple[str, ...]
-    """The bundle id first; then one for each further kind, such as `<bundle id>.voip`."""
+    """The topics, the bundle id first; then one for each further kind, such as `<bundle id>.voip`."""
     environments: tuple[str, ...]
 
 
@@ -64,7 +64,7 @@ def write_authority(directory: Path) -> Path:
 
 
 def issue(directory: Path, topics: tuple[str, ...], environments: tuple[str, ...], *, days: float) -> tuple[int, bytes]:
-    """Make a certificate for *topics*, good for *days* from now; gives its serial, and its key and chain as PEM."""
+    """Make a certificate for *topics*, good for *days* from now; return its serial, and its key and chain as PEM."""
     authority_pem = (directory / CLIENT_CA).read_bytes()
     authority = x509.load_pem_x509_certificate(authority_pem)
     authority_key = serialization.load_pem_private_key(authority_pem, None)
@@ -105,20 +105,20 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def _topic_list(topics: tuple[str, ...]) -> bytes:
-    """Apple's form: each topic followed by a list of what it is for."""
+    """Encode topics in Apple's form: each followed by a list of what it is for."""
     used_for = _part(_SEQUENCE, _part(_UTF8, b"app"))
     return _part(_SEQUENCE, b"".join(_part(_UTF8, topic.encode()) + used_for for topic in topics))
 
 
 def _part(tag: int, value: bytes) -> bytes:
-    """One DER element."""
+    """Encode one DER element."""
     if len(value) < 0x80:
         return bytes((tag, len(value))) + value
     return bytes((tag, 0x82)) + len(value).to_bytes(2) + value
 
 
 def _parts(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The DER elements that stand one behind the other."""
+    """Yield the DER elements that stand one behind the other."""
     at = 0
     while at + 2 <= len(data):
         tag, length, start = data[at], data[at + 1], at + 2

@@ -18,27 +18,27 @@ class Made(msgspec.Struct, frozen=True):
     """A device of a further gateway."""
 
     token: str
-    """By which records, faults and deaths name it."""
+    """The token by which records, faults and deaths name it."""
     shown: dict[str, Any]
-    """What an app would register: at least `endpoint`, with `keys` where it has some."""
+    """The fields that an app would register: at least `endpoint`, with `keys` where it has some."""
 
 
 class FurtherGateway(Gateway, Protocol):
     """A gateway that makes its own devices."""
 
     origin: str
-    """Where it answers; set before the first request."""
+    """The address at which it answers; set before the first request."""
 
     def make(self, wanted: dict[str, Any]) -> Made:
         """Make a device. Raises ValueError for what cannot be asked for."""
 
 
 class GatewayContext(msgspec.Struct, frozen=True):
-    """What a gateway is given of its lab."""
+    """The parts of the lab that a gateway is given."""
 
     directory: Path
     deaths: dict[str, int]
-    """Token to the UNIX milliseconds of its death."""
+    """The deaths: token to UNIX milliseconds."""
     strict: bool
     clock: Callable[[], float]
 
@@ -47,17 +47,17 @@ class Counterpart(msgspec.Struct, frozen=True):
     """The lab's side of one sender."""
 
     name: str
-    """Also the name of its address, and of `where` in fault rules."""
+    """The name, also of its address, and of `where` in fault rules."""
     build: Callable[[GatewayContext], FurtherGateway]
 
 
 @cache
 def counterparts() -> tuple[Counterpart, ...]:
-    """Every one that is installed, by name."""
+    """Load every counterpart that is installed, by name."""
     found = sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name)
     return tuple(entry.load() for entry in found)
 
 
 def gateway_names() -> tuple[str, ...]:
-    """Every gateway that a rule may name."""
+    """List every gateway that a rule may name."""
     return (*OWN, *(each.name for each in counterparts()))

@@ -22,7 +22,7 @@ PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 
 class Credentials(msgspec.Struct, frozen=True):
-    """What the lab's gateways check against."""
+    """The credentials that the lab's gateways accept."""
 
     apns_key: ec.EllipticCurvePublicKey
     service_account_key: rsa.RSAPublicKey

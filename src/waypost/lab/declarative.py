@@ -1,4 +1,4 @@
-"""Whether a decrypted message is a declarative push, as WebKit's parser would say (Safari 18.4 and later)."""
+"""The judgement whether a decrypted message is a declarative push, by WebKit's parser (Safari 18.4 and later)."""
 
 import urllib.parse
 from typing import Any
@@ -13,7 +13,7 @@ _TEXTS = ("body", "lang", "tag")
 
 
 def verdict(plaintext: bytes) -> str:
-    """`ordinary`, `declarative`, or `invalid: …` with what hands it to the service worker after all."""
+    """Judge a message: `ordinary`, `declarative`, or `invalid: …` with what hands it to the service worker."""
     try:
         message = msgspec.json.decode(plaintext)
     except msgspec.DecodeError:

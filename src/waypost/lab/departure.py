@@ -1,4 +1,4 @@
-"""How a connection ends in good order: which streams a GOAWAY covers, and which were never processed."""
+"""The end of a connection in good order: which streams a GOAWAY covers, and which were never processed."""
 
 from collections.abc import Iterable
 
@@ -11,18 +11,18 @@ LAST_POSSIBLE_STREAM = 2**31 - 1
 
 
 class Departure:
-    """One connection's way to its GOAWAY (RFC 9113 section 6.8); until one is ordered it lets everything through."""
+    """The steps of a connection to its GOAWAY (RFC 9113 section 6.8); before one is ordered it lets everything pass."""
 
     def __init__(self) -> None:
         self.fault: Goaway | None = None
-        """Set while requests are gathered for a GOAWAY that is still to come."""
+        """The fault, set while requests are gathered for a GOAWAY that is still to come."""
         self.last_allowed: int | None = None
         """The last stream id that was announced; None before that."""
         self.last_processed = 0
         self._held: list[int] = []
 
     def turns_away(self, stream_id: int) -> bool:
-        """Whether a stream lies above what was announced, so that it is not even looked at."""
+        """Tell whether a stream lies above what was announced, so that it is not even looked at."""
         return self.last_allowed is not None and stream_id > self.last_allowed
 
     def begin(self, stream_id: int, fault: Goaway) -> None:
@@ -45,16 +45,16 @@ class Departure:
         return [number for number in held if number <= self.last_allowed]
 
     def end_with(self, open_streams: Iterable[int]) -> int:
-        """Let what is in flight be the last: every stream that has arrived is covered."""
+        """Cover every stream that has arrived: what is in flight is the last."""
         self.last_allowed = last = max(open_streams, default=self.last_processed)
         return last
 
 
 def debug_data(fault: Goaway) -> bytes:
-    """Apple's debug data: JSON with a reason."""
+    """Build Apple's debug data: JSON with a reason."""
     return msgspec.json.encode({"reason": fault.reason}) if fault.reason else b""
 
 
 def goaway(last_stream_id: int, code: int, debug: bytes) -> bytes:
-    """A GOAWAY frame. Written by hand, since h2 would take it for the end of the connection."""
+    """Build a GOAWAY frame. Written by hand, since h2 would take it for the end of the connection."""
     return GoAwayFrame(0, last_stream_id=last_stream_id, error_code=code, additional_data=debug).serialize()

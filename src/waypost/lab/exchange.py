@@ -17,11 +17,11 @@ class ProviderSession(msgspec.Struct):
     team_id: str
     issued_at: int
     since: float
-    """When the token came first on this connection."""
+    """The time when the token came first on this connection."""
 
 
 class ClientConnection(msgspec.Struct, kw_only=True):
-    """What is known of one client connection."""
+    """The facts known of one client connection."""
 
     number: int
     gateway: str
@@ -40,7 +40,7 @@ class ClientConnection(msgspec.Struct, kw_only=True):
     vapid: tuple[str, float] | None = None
     """The Web Push identity that was last taken, and since when."""
     errors: int = 0
-    """What counts against a scripted error budget."""
+    """The weight of answers that count against a scripted error budget."""
     limit_streams: Callable[[int], None] = lambda _: None
 
 
@@ -51,11 +51,11 @@ class Request(msgspec.Struct, kw_only=True):
     path: str
     headers: dict[str, str]
     repeated: tuple[str, ...] = ()
-    """Names that came more than once (`headers` has the last value)."""
+    """The names that came more than once (`headers` has the last value)."""
     body: bytes
     connection: ClientConnection
     given_up: bool = False
-    """Its stream was reset before it was answered."""
+    """Whether its stream was reset before it was answered."""
 
     @property
     def is_awaited(self) -> bool:
@@ -64,7 +64,7 @@ class Request(msgspec.Struct, kw_only=True):
 
 
 class GatewayAnswer(msgspec.Struct, frozen=True):
-    """What goes back: a status, headers beside `:status`, a body."""
+    """An answer to a request: a status, headers beside `:status`, a body."""
 
     status: int
     headers: tuple[tuple[str, str], ...] = ()
@@ -84,11 +84,11 @@ class Verdict(msgspec.Struct, kw_only=True):
     plaintext: bytes | None = None
     """The decrypted Web Push message."""
     keep: bool = True
-    """False for exchanges that deliver nothing, such as a token request."""
+    """Whether it is kept: False for exchanges that deliver nothing, such as a token request."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Why a request is turned away, before it is put into the gateway's own error body."""
+    """The reason why a request is refused, before it is put into the gateway's own error body."""
 
     status: int
     reason: str
@@ -96,7 +96,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Gateway(Protocol):
-    """One simulated provider: judges requests, and can phrase an ordered failure as its own."""
+    """A simulated provider: it judges requests, and can phrase an ordered failure as its own."""
 
     name: str
 

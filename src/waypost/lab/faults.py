@@ -1,4 +1,4 @@
-"""Scripted misbehaviour: what a rule may say, and which rule a request meets. The table is in docs/lab.md."""
+"""Scripted faults: what a rule may say, and which rule a request meets. The table is in docs/lab.md."""
 
 import random
 import zlib
@@ -16,22 +16,22 @@ class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 class Match(_Part, frozen=True):
-    """Which requests a rule meets; everything named must hold."""
+    """The condition on requests that a rule meets; everything named must hold."""
 
     token: str | None = None
     token_prefix: str | None = None
     share: float | None = None
-    """This share (0..1) of all tokens, always the same ones."""
+    """The share (0..1) of all tokens that it meets, always the same ones."""
     probability: float | None = None
-    """Each request by chance (0..1)."""
+    """The probability with which it meets each request (0..1)."""
     after: int = 0
-    """Let this many matching requests pass first."""
+    """Matching requests that pass before it begins."""
     times: int | None = None
-    """Meet this many and no more; absent: without end."""
+    """Matching requests that it meets at most; absent: all."""
 
 
 class AnswerFault(_Part, frozen=True):
-    """Answer *status* in the gateway's own error format, or with a raw *body*."""
+    """An answer of *status* in the gateway's own error format, or with a raw *body*."""
 
     status: int
     reason: str = ""
@@ -39,57 +39,58 @@ class AnswerFault(_Part, frozen=True):
     retry_after: int | None = None
     """Seconds, sent as `Retry-After`."""
     retry_after_date_s: int | None = None
-    """As above, sent as the HTTP date that many seconds from now."""
+    """Seconds from now, sent as the HTTP date of `Retry-After`."""
     headers: dict[str, str] = {}
     body: str | None = None
-    """Sent as it is, for example an HTML 502."""
+    """The body, sent as it is, for example an HTML 502."""
     fields: dict[str, Any] = {}
-    """Laid over the JSON of the answer, object by object: odd values where a provider writes others."""
+    """The fields laid over the JSON of the answer, object by object: odd values where a provider writes others."""
     accept: bool = False
-    """Judge and record the request first, as a service that fails after it has taken the message."""
+    """Whether the request is judged and recorded first, as by a service that fails after taking the message."""
 
 
 class GoneFault(_Part, frozen=True):
-    """Answer that the token is dead: APNs 410 with a timestamp, FCM 404 UNREGISTERED, Web Push 410."""
+    """The answer that the token is dead: APNs 410 with a timestamp, FCM 404 UNREGISTERED, Web Push 410."""
 
     at_ms: int | None = None
-    """When it died, UNIX milliseconds; absent: now."""
+    """The time of death, UNIX milliseconds; absent: now."""
     reason: Literal["Unregistered", "ExpiredToken"] = "Unregistered"
     status: Literal[404, 410] = 410
-    """Web Push services use either."""
+    """The status: Web Push services use either."""
 
 
 class Goaway(_Part, frozen=True):
-    """Send GOAWAY, answer what its last stream id covers, drop the rest unprocessed, close."""
+    """A GOAWAY: answer what its last stream id covers, drop the rest unprocessed, close."""
 
     code: int = 0
     last_stream: Literal["all", "none", "half"] = "all"
-    """How much of what has arrived and is not yet processed the last stream id covers."""
+    """The part of what has arrived and is not yet processed that the last stream id covers."""
     reason: str | None = None
-    """Debug data: JSON with this `reason`."""
+    """The debug data: JSON with this `reason`."""
     hold_ms: int = 0
-    """Gather requests unprocessed for this long before the GOAWAY goes."""
+    """Milliseconds for which requests are gathered unprocessed before the GOAWAY goes."""
     graceful: bool = False
-    """Announce with last stream 2^31-1 first, gather for `hold_ms`, then send the real one (RFC 9113 6.8)."""
+    """Whether last stream 2^31-1 is announced first, then, after `hold_ms`, the real one (RFC 9113 6.8)."""
 
 
 class Rst(_Part, frozen=True):
-    """Reset the stream."""
+    """A reset of the stream."""
 
     code: int = 7
     accept: bool = False
 
 
 class BlackHole(_Part, frozen=True):
-    """Never answer; scope `streams`: nor anything else on this connection, which lives on and answers PING; scope
-    `connection`: stop reading, too."""
+    """Silence: never answer; scope `streams`: nor anything else on this connection, which lives on and answers
+    PING; scope `connection`: stop reading, too.
+    """
 
     scope: Literal["request", "streams", "connection"] = "request"
     accept: bool = False
 
 
 class SettingsChange(_Part, frozen=True):
-    """Send SETTINGS in the middle of the connection, then answer as usual."""
+    """A SETTINGS frame in the middle of the connection, then the usual answer."""
 
     max_concurrent_streams: int | None = None
     initial_window_size: int | None = None
@@ -99,32 +100,32 @@ class SettingsChange(_Part, frozen=True):
 
 
 class SlowReader(_Part, frozen=True):
-    """Stop reading the connection for this long, then answer as usual."""
+    """A pause in which the connection is not read, then the usual answer."""
 
     pause_ms: int
 
 
 class ErrorBudget(_Part, frozen=True):
-    """Count a connection's answers of 4xx, all but 410, and punish it for too many, as Apple says it does."""
+    """A budget of a connection's 4xx answers, all but 410, and its punishment for too many, as Apple describes it."""
 
     lower_after: int | None = None
-    """At so many errors SETTINGS lower the stream limit; the next accepted request lifts it again."""
+    """The number of errors at which SETTINGS lower the stream limit; the next accepted request lifts it again."""
     lower_to: int = 1
     lift_to: int = 1000
     drop_after: int | None = None
-    """At so many errors the connection is closed behind its answer."""
+    """The number of errors at which the connection is closed behind its answer."""
     bad_device_token_counts: int = 2
-    """A `BadDeviceToken` weighs more than other errors."""
+    """The weight of a `BadDeviceToken`, which counts for more than other errors."""
 
 
 class PaceFault(_Part, frozen=True):
-    """Work off so many requests a second, one queue for the whole gateway; the others wait, however long."""
+    """A pace of so many requests a second, one queue for the whole gateway; the others wait, however long."""
 
     per_s: float
     queue: int = 10_000
-    """How many may wait."""
+    """The most requests that may wait."""
     when_full: AnswerFault | None = None
-    """What a request is answered that finds the queue full; absent: 503 in the gateway's own words."""
+    """The answer to a request that finds the queue full; absent: 503 in the gateway's own words."""
 
     def __post_init__(self) -> None:
         if self.per_s <= 0 or self.queue < 1:
@@ -132,7 +133,7 @@ class PaceFault(_Part, frozen=True):
 
 
 class Do(_Part, frozen=True):
-    """Exactly one action; one that does not decide lets the next rule act as well."""
+    """An action, exactly one; if it does not decide, the next rule acts as well."""
 
     latency_ms: int | None = None
     answer: AnswerFault | None = None
@@ -160,7 +161,7 @@ class Do(_Part, frozen=True):
 
 
 class FaultRule(_Part, frozen=True):
-    """One line of the script. A rule without `where` holds for every gateway."""
+    """A line of the script. A rule without `where` holds for every gateway."""
 
     do: Do
     where: str | None = None
@@ -195,7 +196,7 @@ class Faults:
         return [armed.rule for armed in self._armed]
 
     def met(self) -> list[int]:
-        """How often each rule has acted."""
+        """Count how often each rule has acted."""
         return [armed.met for armed in self._armed]
 
     def replace(self, rules: list[FaultRule]) -> None:
@@ -211,11 +212,11 @@ class Faults:
         }
 
     def meets_any(self, gateway: str) -> bool:
-        """Whether any rule could meet a request to *gateway*: the cheap question on the straight way."""
+        """Tell whether any rule could meet a request to *gateway*: the cheap question that each request asks."""
         return bool(self._requests.get(gateway))
 
     def choose(self, gateway: str, token: str) -> list[Do]:
-        """The actions one request meets, in order; only the last is final, those before it let it pass on."""
+        """Choose the actions one request meets, in order; only the last is final, those before it let it pass on."""
         chosen: list[Do] = []
         for armed in self._requests.get(gateway, ()):
             if self._meets(armed, token):
@@ -225,15 +226,15 @@ class Faults:
         return chosen
 
     def pace(self, gateway: str) -> PaceFault | None:
-        """At which *gateway* works requests off."""
+        """Return the pace at which *gateway* works requests off, if a rule sets one."""
         return next((a.rule.do.pace for a in self._requests.get(gateway, ()) if a.rule.do.pace), None)
 
     def refuses_connections(self, gateway: str) -> bool:
-        """Whether *gateway*'s port is to be closed."""
+        """Tell whether *gateway*'s port is to be closed."""
         return any(a.rule.do.refuse_connections and a.rule.where in (None, gateway) for a in self._armed)
 
     def fails_tls(self, gateway: str) -> bool:
-        """Whether the handshake now beginning is to fail."""
+        """Tell whether the handshake now beginning is to fail."""
         return any(
             armed.rule.do.tls_fail and armed.rule.where in (None, gateway) and self._meets(armed, "")
             for armed in self._armed

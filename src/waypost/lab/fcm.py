@@ -21,7 +21,7 @@ _INVALID_TOKEN = "The registration token is not a valid FCM registration token"
 
 
 class Send(msgspec.Struct):
-    """One request on its way through the checks."""
+    """A request on its way through the checks."""
 
     request: Request
     gateway: "FcmGateway"
@@ -42,7 +42,7 @@ class Send(msgspec.Struct):
 
 
 class FcmCheck(msgspec.Struct, frozen=True):
-    """One row: when *holds* is false the answer is *status*; *code* is FCM's errorCode, empty for none."""
+    """A row of checks: when *holds* is false the answer is *status*; *code* is FCM's errorCode, empty for none."""
 
     holds: Callable[[Send], bool]
     status: int
@@ -129,7 +129,7 @@ FcmError detail."""
 
 
 class FcmGateway:
-    """fcm.googleapis.com, and iid.googleapis.com beside it."""
+    """The gateway fcm.googleapis.com, and iid.googleapis.com beside it."""
 
     quota: FcmQuota
 
@@ -146,12 +146,12 @@ class FcmGateway:
         self._checks = tuple(check for check in CHECKS if strict or not check.strict)
 
     def token_of(self, request: Request) -> str:
-        """The message's token, found without judging the rest."""
+        """Read the message's token, without judging the rest."""
         send = Send(request, self)
         return send.target if _is_json_object(send) else ""
 
     def judge(self, request: Request) -> Verdict:
-        """Run the table."""
+        """Judge the message by the table of checks."""
         if _is_about_topics(request.path):
             return self._topics.judge(request)
         send = Send(request, self)
@@ -166,7 +166,7 @@ class FcmGateway:
         )
 
     def refuse(self, refusal: Refusal, request: Request, *, gone_at_ms: int | None = None) -> GatewayAnswer:
-        """Google's envelope; *reason* is FCM's errorCode, empty for none. A dead token is always UNREGISTERED."""
+        """Refuse in Google's envelope; *reason* is FCM's errorCode, empty for none. A dead token is UNREGISTERED."""
         if gone_at_ms is not None:
             refusal = Refusal(404, "UNREGISTERED", "Requested entity was not found.")
         return fcm_error(refusal)

@@ -7,7 +7,7 @@ _WORD = re.compile(r"\s*(?:('[a-zA-Z0-9-_.~%]{1,900}'\s+in\s+topics)|(&&|\|\||[!
 
 
 def condition_fault(text: str) -> str:
-    """Say what is wrong with a condition; empty when nothing is."""
+    """Explain what is wrong with a condition; empty when nothing is."""
     words: list[str] = []
     at = 0
     while text[at:].strip():
@@ -24,7 +24,7 @@ def condition_fault(text: str) -> str:
 
 
 def _either(words: list[str], at: int) -> int:
-    """Read terms joined by operators from *at*; the place behind them, or -1."""
+    """Read terms joined by operators from *at*; return the place behind them, or -1."""
     at = _term(words, at)
     while 0 <= at < len(words) and words[at] in ("&&", "||"):
         at = _term(words, at + 1)
@@ -32,7 +32,7 @@ def _either(words: list[str], at: int) -> int:
 
 
 def _term(words: list[str], at: int) -> int:
-    """Read a topic, a negated term or a group from *at*; the place behind it, or -1."""
+    """Read a topic, a negated term or a group from *at*; return the place behind it, or -1."""
     word = words[at] if at < len(words) else ""
     if word == "topic":
         return at + 1

@@ -15,7 +15,7 @@ _COLOR = re.compile(r"#[0-9a-fA-F]{6}\Z")
 _MAX_TTL_S = 2_419_200
 _TARGETS = ("token", "fid", "topic", "condition")
 _OPAQUE = ("data", "payload", "headers")
-"""Maps whose keys are the sender's own words and are left as they are."""
+"""The maps whose keys are the sender's own words and are left as they are."""
 
 
 class FieldViolation(msgspec.Struct, frozen=True):
@@ -26,7 +26,7 @@ class FieldViolation(msgspec.Struct, frozen=True):
 
 
 Rule = Callable[[Any], str]
-"""Says what is wrong with a value; empty when nothing is."""
+"""A function that says what is wrong with a value; empty when nothing is."""
 Schema = dict[str, "Rule | Schema"]
 
 
@@ -169,7 +169,7 @@ def message_violations(body: dict[str, Any], *, strict: bool) -> list[FieldViola
 
 
 def _kind_violations(android: Any) -> Iterator[FieldViolation]:
-    """An `android_v2` block is one of two kinds, and a remote notification shows one with an id."""
+    """Check that an `android_v2` block is one of two kinds, and a remote notification shows one with an id."""
     if not isinstance(android, dict):
         return
     if sum(kind in android for kind in ("remote_notification", "background_sync")) != 1:
@@ -183,7 +183,7 @@ def _kind_violations(android: Any) -> Iterator[FieldViolation]:
 
 
 def payload_bytes(message: dict[str, Any]) -> int:
-    """What counts against the limit: keys and values of data, and the notification's texts, in UTF-8."""
+    """Count what counts against the limit: keys and values of data, and the notification's texts, in UTF-8."""
     total = 0
     for part in (message, message.get("android") or {}, message.get("android_v2") or {}):
         for name in ("data", "notification"):

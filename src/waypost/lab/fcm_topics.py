@@ -1,4 +1,4 @@
-"""Who is subscribed to which topic: FCM's topicSubscriptions resource and the older Instance ID calls."""
+"""The subscriptions to topics: FCM's topicSubscriptions resource and the older Instance ID calls."""
 
 import datetime as dt
 import re
@@ -28,7 +28,7 @@ class TopicSubscriptions:
         self._since: dict[str, dict[str, float]] = {}
 
     def judge(self, request: Request) -> Verdict:
-        """GatewayAnswer a request that is no message. What succeeds is no push, and so is not recorded."""
+        """Answer a request that is no message. What succeeds is no push, and so is not recorded."""
         path, _, query = request.path.partition("?")
         if batch := _BATCH.match(path):
             return self._verdict(self._change_batch(request, adds=batch[1] == "Add"))
@@ -69,7 +69,7 @@ class TopicSubscriptions:
         return _ok(self._shown(target, topic), 201 if method == "POST" else 200)
 
     def _change_batch(self, request: Request, *, adds: bool) -> GatewayAnswer:
-        """Instance ID's batchAdd and batchRemove: one result for each token, in order."""
+        """Answer Instance ID's batchAdd and batchRemove: one result for each token, in order."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         own = request.headers.get("access_token_auth") == "true"
         if not own or scheme != "Bearer" or not self._oauth.valid(token):
@@ -88,7 +88,7 @@ class TopicSubscriptions:
         return _ok({"results": [self._change_one(str(each), topic, adds=adds) for each in tokens]})
 
     def _change_one(self, token: str, topic: str, *, adds: bool) -> dict[str, str]:
-        if not self._tokens.good("android", token):  # an installation id is no token either
+        if not self._tokens.good("android", token):  # an installation id is no token
             return {"error": "INVALID_ARGUMENT"}
         if token in self._tokens.deaths:
             return {"error": "NOT_FOUND"}

@@ -1,4 +1,4 @@
-"""What lies between frames and requests: a gateway's rules below its requests, and what makes a request well formed."""
+"""The layer between frames and requests: a gateway's rules below its requests, and what a well-formed request is."""
 
 import msgspec
 from h2.config import H2Configuration
@@ -13,16 +13,16 @@ _PSEUDO = frozenset((b":method", b":path", b":scheme", b":authority"))
 
 
 class WireRules(msgspec.Struct, frozen=True):
-    """How one gateway behaves below its requests."""
+    """The behaviour of one gateway below its requests."""
 
     max_streams: int
     max_streams_with_certificate: int = 1000
-    """From the start, for a client whose certificate says who it is (APNs)."""
+    """The most streams from the start, for a client whose certificate says who it is (APNs)."""
     ends_with_empty_data: bool = False
-    """Send END_STREAM on a DATA frame of its own, as FCM often does."""
+    """Whether END_STREAM comes on a DATA frame of its own, as FCM often does."""
     needs_alpn: bool = False
     max_unasked_pings: int | None = None
-    """GOAWAY `too_many_pings` at this many PINGs without a request."""
+    """The number of PINGs without a request that gets the GOAWAY `too_many_pings`."""
     idle_s: float | None = None
     max_age_s: float | None = None
 
@@ -36,7 +36,7 @@ class IncomingRequest(msgspec.Struct):
     _request: Request | None = None
 
     def as_request(self, connection: ClientConnection) -> Request:
-        """Read it, now that it is complete."""
+        """Return it as a request, now that it is complete."""
         self._request = read_request(self.headers, bytes(self.body), connection)
         return self._request
 
@@ -47,7 +47,7 @@ class IncomingRequest(msgspec.Struct):
 
 
 class LenientHttp2(H2Connection):
-    """h2, except that the lab judges stream limit and headers itself: by resetting the stream, not by hanging up."""
+    """The h2 library, except that the lab judges stream limit and headers itself: it resets, instead of hanging up."""
 
     def __init__(self, max_streams: int) -> None:
         super().__init__(
@@ -71,7 +71,7 @@ class LenientHttp2(H2Connection):
 
 
 def setting_values(change: SettingsChange) -> dict[SettingCodes | int, int]:
-    """What a scripted change of settings sends."""
+    """Build the settings that a scripted change sends."""
     values = {
         SettingCodes.MAX_CONCURRENT_STREAMS: change.max_concurrent_streams,
         SettingCodes.INITIAL_WINDOW_SIZE: change.initial_window_size,

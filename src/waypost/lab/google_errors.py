@@ -1,4 +1,4 @@
-"""How Google's APIs say no: the JSON envelope with its canonical status, and the HTML of the front end."""
+"""The errors of Google's APIs: the JSON envelope with its canonical status, and the HTML of the front end."""
 
 from typing import Any
 
@@ -34,14 +34,14 @@ STATUS_OF_HTTP = {
 
 
 def fcm_error(refusal: Refusal) -> GatewayAnswer:
-    """The envelope for *refusal*, whose reason is FCM's errorCode, empty for none."""
+    """Build the envelope for *refusal*, whose reason is FCM's errorCode, empty for none."""
     status = STATUS_OF_CODE.get(refusal.reason) or STATUS_OF_HTTP.get(refusal.status, "UNKNOWN")
     details = [{"@type": FCM_ERROR, "errorCode": refusal.reason}] if refusal.reason else []
     return envelope(refusal.status, status, refusal.detail or refusal.reason, details)
 
 
 def quota_exceeded(retry_after_s: int) -> GatewayAnswer:
-    """429 with the wait in `Retry-After`, and the quota that is used up."""
+    """Build a 429 with the wait in `Retry-After`, and the quota that is used up."""
     text = "Quota exceeded for quota metric 'Send requests' and limit 'Send requests per minute'."
     violation = {"subject": "project", "description": text}
     details: list[dict[str, Any]] = [
@@ -53,7 +53,7 @@ def quota_exceeded(retry_after_s: int) -> GatewayAnswer:
 
 
 def envelope(code: int, status: str, text: str, details: list[dict[str, Any]]) -> GatewayAnswer:
-    """The error body of every Google API; `details` is left out when there are none."""
+    """Build the error body of every Google API; `details` is left out when there are none."""
     error: dict[str, Any] = {"code": code, "message": text, "status": status}
     if details:
         error["details"] = details
@@ -61,6 +61,6 @@ def envelope(code: int, status: str, text: str, details: list[dict[str, Any]]) -
 
 
 def html(status: int, text: str) -> GatewayAnswer:
-    """An answer of Google's front end, which speaks HTML."""
+    """Build an answer of Google's front end, which speaks HTML."""
     body = f"<!DOCTYPE html>\n<html lang=en>\n<title>Error {status} ({text})!!1</title>\n<p><b>{status}.</b> {text}\n"
     return GatewayAnswer(status, (("content-type", "text/html; charset=UTF-8"),), body.encode())

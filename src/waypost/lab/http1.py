@@ -13,7 +13,7 @@ _MAX_BODY_BYTES = 256 * 1024
 
 
 class Http1Service:
-    """Serves every HTTP/1.1 connection of one gateway with aiohttp's own protocol."""
+    """A server of every HTTP/1.1 connection of one gateway, with aiohttp's own protocol."""
 
     def __init__(self, reception: Reception) -> None:
         self._reception = reception
@@ -72,7 +72,7 @@ class Http1Service:
 
 
 class _Watched(asyncio.Protocol):
-    """aiohttp's protocol, with word when the connection has ended."""
+    """The protocol of aiohttp, which also tells when the connection has ended."""
 
     def __init__(self, inner: asyncio.Protocol, ended: Callable[[], None]) -> None:
         self._inner, self._ended = inner, ended

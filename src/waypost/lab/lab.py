@@ -30,11 +30,11 @@ from waypost.lab.tokens import KnownTokens
 from waypost.lab.webpush import WebPushGateway
 
 _DUAL, _HTTP2, _HTTP1, _PLAIN = ["h2", "http/1.1"], ["h2"], ["http/1.1"], list[str]()
-"""What a port negotiates by ALPN; without TLS there is nothing to negotiate."""
+"""The protocols that a port negotiates by ALPN; without TLS there is nothing to negotiate."""
 
 
 class Lab:
-    """All gateways of one lab. `start`, use `urls`, `stop`; one object runs once."""
+    """A lab with all its gateways. `start`, use `urls`, `stop`; one object runs once."""
 
     urls: LabUrls
     records: Records
@@ -185,7 +185,7 @@ class Lab:
 
 
 def run_lab(settings: LabSettings, *, json: bool = False) -> None:
-    """Run a lab until SIGINT or SIGTERM; say where it is as text, or as one JSON line."""
+    """Run a lab until SIGINT or SIGTERM; print where it is as text, or as one JSON line."""
     asyncio.run(_run(settings, json=json))
 
 

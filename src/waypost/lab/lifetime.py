@@ -1,4 +1,4 @@
-"""What ends a connection without a request's doing: its age, its idleness, and PINGs nobody asked for."""
+"""The ends of a connection that no request causes: its age, its idleness, and PINGs nobody asked for."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from waypost.lab.framing import WireRules
 
 
 class Lifetime:
-    """Watches one connection; *end* is called with the debug text of the GOAWAY it has earned."""
+    """A watch on one connection; *end* is called with the debug text of the GOAWAY it has earned."""
 
     def __init__(self, rules: WireRules, *, busy: Callable[[], bool], end: Callable[[str], None]) -> None:
         self._rules, self._busy, self._end = rules, busy, end
@@ -31,7 +31,7 @@ class Lifetime:
         return self._rules.max_unasked_pings is None or self._pings < self._rules.max_unasked_pings
 
     def stop(self) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         for timer in (self._age, self._idle):
             if timer is not None:
                 timer.cancel()

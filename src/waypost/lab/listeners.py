@@ -12,7 +12,7 @@ from waypost.lab.server import Http2Connection
 
 
 class Listener:
-    """One port of a gateway; without a TLS context it is plain HTTP/1.1."""
+    """A port of a gateway; without a TLS context it is plain HTTP/1.1."""
 
     def __init__(
         self, reception: Reception, rules: WireRules, context: ssl.SSLContext | None, *, host: str, port: int,
@@ -78,7 +78,7 @@ class Listener:
 
 
 class _Doorman(asyncio.Protocol):
-    """Stands at a connection until TLS has settled what will be spoken."""
+    """A protocol that waits until TLS has settled what the connection will speak."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener

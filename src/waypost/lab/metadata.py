@@ -12,7 +12,7 @@ _ACCOUNT = "/computeMetadata/v1/instance/service-accounts/default/"
 
 
 class MetadataGateway:
-    """metadata.google.internal; clients find it by `GCE_METADATA_HOST`."""
+    """The gateway metadata.google.internal; clients find it by `GCE_METADATA_HOST`."""
 
     name = "metadata"
 
@@ -26,11 +26,11 @@ class MetadataGateway:
         }
 
     def token_of(self, request: Request) -> str:
-        """Nothing here is for a device."""
+        """Return no token: nothing here is for a device."""
         return ""
 
     def judge(self, request: Request) -> Verdict:
-        """GatewayAnswer what is asked in Google's flavour; anything else could be a browser that was led here."""
+        """Answer a request in Google's flavour; any other could be from a browser that was led here."""
         path = request.path.partition("?")[0]
         if request.method != "GET":
             return self._refused(Refusal(405, "Method Not Allowed"), request)
@@ -45,7 +45,7 @@ class MetadataGateway:
         return Verdict(answer=GatewayAnswer(200, headers, self._texts[path]().encode()), accepted=True, keep=False)
 
     def refuse(self, refusal: Refusal, request: Request, *, gone_at_ms: int | None = None) -> GatewayAnswer:
-        """HTML, as Google's front ends."""
+        """Refuse in HTML, as Google's front ends do."""
         headers = (("content-type", "text/html; charset=UTF-8"), _FLAVOR)
         return GatewayAnswer(
             refusal.status, headers, f"<title>Error {refusal.status}</title>{refusal.reason}\n".encode()

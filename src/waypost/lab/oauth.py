@@ -23,14 +23,14 @@ _SHORT_LIVED = (
 
 
 class KnownServiceAccount(msgspec.Struct, frozen=True):
-    """Who may ask for tokens."""
+    """An account that may ask for tokens."""
 
     email: str
     public_key: rsa.RSAPublicKey
 
 
 class GrantRequest(msgspec.Struct):
-    """One token request on its way through the checks."""
+    """A token request on its way through the checks."""
 
     request: Request
     form: dict[str, str]
@@ -39,12 +39,12 @@ class GrantRequest(msgspec.Struct):
     jwt: Jwt | None = None
 
     def claim(self, name: str) -> object:
-        """A claim of the assertion, None when absent."""
+        """Return a claim of the assertion, None when absent."""
         return self.jwt.claims.get(name) if self.jwt else None
 
 
 class GrantCheck(msgspec.Struct, frozen=True):
-    """One row: when *holds* is false the answer is *status* with OAuth *error* and *description*."""
+    """A row of checks: when *holds* is false the answer is *status* with OAuth *error* and *description*."""
 
     holds: Callable[[GrantRequest], bool]
     status: int
@@ -92,7 +92,7 @@ CHECKS = (
 
 
 class OAuthGateway:
-    """oauth2.googleapis.com."""
+    """The gateway oauth2.googleapis.com."""
 
     name = "oauth"
     account: KnownServiceAccount
@@ -104,21 +104,21 @@ class OAuthGateway:
         self._expiries: dict[str, float] = {}
 
     def valid(self, access_token: str) -> bool:
-        """Whether *access_token* was issued here and has not expired."""
+        """Tell whether *access_token* was issued here and has not expired."""
         return self._expiries.get(access_token, 0) > self._clock()
 
     def revoke_all(self) -> int:
-        """Expire every access token at once, and say how many that were."""
+        """Expire every access token at once, and return how many there were."""
         count = len(self._expiries)
         self._expiries = {}
         return count
 
     def token_of(self, request: Request) -> str:
-        """A token request is for no device."""
+        """Return no device's token: a token request is for none."""
         return ""
 
     def judge(self, request: Request) -> Verdict:
-        """Run the table and issue a token."""
+        """Judge the request by the table of checks and issue a token."""
         form = dict(urllib.parse.parse_qsl(request.body.decode("latin-1")))
         grant = GrantRequest(request, form, self, self._clock())
         for check in CHECKS:
@@ -128,7 +128,7 @@ class OAuthGateway:
         return Verdict(answer=GatewayAnswer(200, (JSON_CONTENT,), msgspec.json.encode(self.issue())), accepted=True)
 
     def issue(self) -> dict[str, object]:
-        """Make an access token, and say it as Google does."""
+        """Make an access token, and describe it as Google does."""
         now = self._clock()
         token = "ya29.c." + secrets.token_urlsafe(96)
         self._expiries = {known: expiry for known, expiry in self._expiries.items() if expiry > now}
@@ -136,6 +136,6 @@ class OAuthGateway:
         return {"access_token": token, "expires_in": self._lifetime_s, "token_type": "Bearer"}
 
     def refuse(self, refusal: Refusal, request: Request, *, gone_at_ms: int | None = None) -> GatewayAnswer:
-        """RFC 6749 section 5.2 with Google's texts."""
+        """Refuse as RFC 6749 section 5.2 says, with Google's texts."""
         body = {"error": refusal.reason or "internal_failure", "error_description": refusal.detail}
         return GatewayAnswer(refusal.status, (JSON_CONTENT,), msgspec.json.encode(body))

@@ -9,31 +9,31 @@ import msgspec
 from waypost.lab.faults import PaceFault
 
 _TICK_S = 0.002
-"""Turns that come sooner after each other share a timer."""
+"""Seconds: turns that come sooner after each other share a timer."""
 _STOOD_S = 1.0
-"""Turns are made up for when a timer is late, but not by so much: a service that hung does not catch up either."""
+"""Seconds for which turns are made up when a timer is late: a service that hung does not catch up on more."""
 
 
 class QueueState(msgspec.Struct):
-    """What a queue has come to since the last reset."""
+    """The counts of a queue since the last reset."""
 
     waiting: int = 0
     most_waiting: int = 0
     taken: int = 0
     given_up: int = 0
-    """Taken although the stream had been reset or the connection lost by then."""
+    """Requests taken although the stream had been reset or the connection lost by then."""
     turned_away: int = 0
-    """Answered at once, because the queue was full."""
+    """Requests answered at once, because the queue was full."""
     lasted_s: float = 0.0
-    """From the first turn to the last."""
+    """Seconds from the first turn to the last."""
     idle_s: float = 0.0
-    """How much of that a turn was free and nothing waited."""
+    """Seconds of that in which a turn was free and nothing waited."""
     stood_s: float = 0.0
-    """How much of that the lab itself stood still while requests waited."""
+    """Seconds of that in which the lab itself stood still while requests waited."""
 
 
 class Queue:
-    """One for a whole gateway, first come first served, at the pace of the rule in force.
+    """A queue for a whole gateway, first come first served, at the pace of the rule in force.
 
     Without a rule whatever waits is taken at once.
     """
@@ -48,15 +48,15 @@ class Queue:
 
     @property
     def state(self) -> QueueState:
-        """What it has come to."""
+        """The counts since the last reset."""
         return msgspec.structs.replace(self._state, waiting=len(self._waiting))
 
     def reset(self) -> None:
-        """Count from nothing."""
+        """Begin counting from zero."""
         self._state = QueueState(most_waiting=len(self._waiting))
 
     def follow(self, pace: PaceFault | None) -> None:
-        """Go on at this pace; None ends the queue, and so takes all that waits."""
+        """Work at this pace; None ends the queue, and so takes all that waits."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -85,7 +85,7 @@ class Queue:
         return True
 
     def close(self) -> None:
-        """Take nothing more."""
+        """Stop taking turns."""
         self._waiting.clear()
         self.follow(None)
 

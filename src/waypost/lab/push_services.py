@@ -1,4 +1,4 @@
-"""How the big push services differ: endpoint form, status, words and headers of each answer."""
+"""The differences between the big push services: endpoint form, status, words and headers of each answer."""
 
 import secrets
 import uuid
@@ -25,7 +25,7 @@ _MOZILLA = {
     "urgency_invalid": (400, 110),
     "topic_invalid": (400, 113),
 }
-"""Reason to status and `errno`; every fault of the sender's identity is 401 with errno 109."""
+"""The status and `errno` for each reason; every fault of the sender's identity is 401 with errno 109."""
 _MOZILLA_ERRNO_OF_STATUS = {404: 102, 410: 103, 413: 104, 502: 900, 503: 201}
 
 _APPLE = {
@@ -56,10 +56,10 @@ _WINDOWS = {"ttl_zero": "Ttl value conflicts with X-WNS-Cache-Policy", "gone": "
 
 
 class ServiceProfile(msgspec.Struct, frozen=True):
-    """One service's manners."""
+    """The behaviour of one push service."""
 
     path: str
-    """What stands before the subscription's id in an endpoint."""
+    """The part of an endpoint before the subscription's id."""
     refuse: Callable[[Refusal], GatewayAnswer]
     taken: Callable[[str, int], Headers]
     """The headers of a 201, given the origin and the TTL in seconds that is kept."""
@@ -70,7 +70,7 @@ class ServiceProfile(msgspec.Struct, frozen=True):
 
 
 def subscription_id(path: str) -> str:
-    """The last part of an endpoint's path, or its `token` parameter."""
+    """Read the last part of an endpoint's path, or its `token` parameter."""
     return path.rpartition("/")[2].removeprefix("?token=")
 
 
@@ -128,7 +128,7 @@ def _chrome(refusal: Refusal) -> GatewayAnswer:
 
 
 def _windows(refusal: Refusal) -> GatewayAnswer:
-    """An empty body; the reason is in headers alone. Throttling is 406, and so is every fault of identity 400."""
+    """Refuse with an empty body, the reason in headers. Throttling is 406, every fault of identity 400."""
     status = 400 if refusal.reason.startswith("vapid") else 406 if refusal.status == 429 else refusal.status
     wns = "channelthrottled" if status == 406 else "dropped"
     description = _WINDOWS.get(refusal.reason, refusal.reason)

@@ -1,4 +1,4 @@
-"""What arrived, in the shapes the admin API shows."""
+"""The requests that arrived, in the form that the admin API shows."""
 
 import base64
 from typing import Any
@@ -15,7 +15,7 @@ _SHOWN_CONNECTIONS = 1000
 def page(
     records: Records, *, gateway: str | None, token: str | None, notification_id: str | None, after: int, limit: int
 ) -> list[dict[str, Any]]:
-    """Up to *limit* requests with a sequence number above *after* that match everything given, oldest first."""
+    """List up to *limit* requests with a sequence number above *after* that match everything given, oldest first."""
     found: list[dict[str, Any]] = []
     for record in records.since(after):
         if gateway not in (None, record.gateway) or token not in (None, record.token):
@@ -29,7 +29,7 @@ def page(
 
 
 def counts(records: Records) -> dict[str, Any]:
-    """Totals by gateway, and what each of the latest connections carried."""
+    """Return totals by gateway, and what each of the latest connections carried."""
     connections = list(records.connections.values())[-_SHOWN_CONNECTIONS:]
     shown = []
     for connection in connections:
@@ -41,7 +41,7 @@ def counts(records: Records) -> dict[str, Any]:
 
 
 def summary(records: Records) -> dict[str, dict[str, int]]:
-    """Accepted copies by notification id and token; a Web Push token is the subscription's id."""
+    """Count accepted copies by notification id and token; a Web Push token is the subscription's id."""
     return records.copies
 
 
@@ -59,7 +59,7 @@ def _shown(record: RequestRecord, records: Records) -> dict[str, Any]:
 
 
 def _decoded(body: bytes) -> Any:
-    """JSON as JSON, text as text, anything else as base64."""
+    """Decode JSON as JSON, text as text, anything else as base64."""
     try:
         return msgspec.json.decode(body)
     except msgspec.DecodeError:

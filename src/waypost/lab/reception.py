@@ -1,4 +1,4 @@
-"""Between the wire and a gateway: apply the fault script, have the request judged, keep the record."""
+"""The reception between the wire and a gateway: it applies the fault script, has requests judged, keeps the record."""
 
 import asyncio
 import email.utils
@@ -25,35 +25,35 @@ from waypost.lab.records import Records
 
 
 class Drop(msgspec.Struct, frozen=True):
-    """Close the TCP connection without an answer."""
+    """The order to close the TCP connection without an answer."""
 
 
 Instead = BlackHole | Drop | Goaway | Rst
-"""What can happen to a request in place of an answer."""
+"""The events that can come in place of an answer."""
 
 
 class Turn:
-    """A request in the queue of a gateway; the wire says what to do *then*, when its turn has come."""
+    """A request in the queue of a gateway; *then* says what the wire does when its turn has come."""
 
     then: "Callable[[Reply], None]"
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What the wire is to do with one request: an answer after *delay_s*, or *instead* of it something else."""
+    """The order for one request: an answer after *delay_s*, or *instead* of it something else."""
 
     answer: GatewayAnswer | None = None
     instead: Instead | None = None
     delay_s: float = 0.0
     first: tuple[SettingsChange | SlowReader, ...] = ()
-    """Done to the connection before the answer."""
+    """The change of the connection before the answer."""
     ends: bool = False
-    """Close the connection behind the answer."""
+    """Whether the connection is closed behind the answer."""
     turn: Turn | None = None
     """Nothing yet: what to do comes by this, unless the request is given up before."""
 
 
 class Reception:
-    """Receives the requests of one gateway, whatever HTTP version they came by."""
+    """The receiver of one gateway's requests, whatever HTTP version they came by."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Reception:
         *,
         needs_length: bool = False,
     ) -> None:
-        """*queue* belongs to the whole of *gateway*, of however many ports."""
+        """Create the receiver; *queue* belongs to the whole of *gateway*, of however many ports."""
         self.gateway, self.faults, self.records, self.clock, self._queue = gateway, faults, records, clock, queue
         self._needs_length = needs_length
 
@@ -105,7 +105,7 @@ class Reception:
         return msgspec.structs.replace(reply, delay_s=delay_s, ends=ends)
 
     def _enqueue(self, request: Request, token: str, actions: list[Do], pace: PaceFault) -> Reply:
-        """Have a request wait for its turn, if it is one to wait: a front end refuses what is wrong at once."""
+        """Queue a request for its turn, if it is one to wait: a front end refuses what is wrong at once."""
         verdict = None if actions[-1].decides else self.gateway.judge(request)
         if verdict is not None and verdict.answer.status >= 400:
             return self._act(request, token, actions, verdict)
@@ -127,7 +127,7 @@ class Reception:
         return Reply(self._scripted_answer(request, token, pace.when_full or AnswerFault(503, reason)))
 
     def swallow(self, request: Request, hole: BlackHole) -> None:
-        """Take *request*, which came on a connection where nothing is answered any more."""
+        """Ignore *request*, which came on a connection where nothing is answered any more."""
         request.connection.requests += 1
         self._unanswered(request, accept=hole.accept)
 
@@ -186,7 +186,7 @@ class Reception:
 
 
 def _overlaid(body: bytes, fields: dict[str, Any]) -> bytes:
-    """*body*, which is a JSON object or nothing, with *fields* laid over it."""
+    """Lay *fields* over *body*, which is a JSON object or nothing."""
     return msgspec.json.encode(_merged(msgspec.json.decode(body or b"{}"), fields))
 
 

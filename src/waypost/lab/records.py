@@ -1,4 +1,4 @@
-"""What arrived: a bounded memory of every judged request, and the count of accepted copies."""
+"""The record of what arrived: a bounded memory of every judged request, and the count of accepted copies."""
 
 import asyncio
 from collections import Counter
@@ -15,7 +15,7 @@ _MAX_CONNECTIONS = 10_000
 
 
 class RequestRecord(msgspec.Struct, frozen=True, gc=False):
-    """One judged request, without its bytes."""
+    """A judged request, without its bytes."""
 
     seq: int
     at: float
@@ -60,7 +60,7 @@ class Records:
         self._connection_numbers = 0
         self.connections: dict[int, ClientConnection] = {}
         self.arrived: asyncio.Event | None = None
-        """Set by every request, for whoever waits for one."""
+        """The event that every request sets, for whoever waits for one."""
         self.reset()
 
     def reset(self) -> None:
@@ -156,7 +156,7 @@ class Records:
             yield self._ring[seq % self._max_records]
 
     def content(self, seq: int) -> RequestBody | None:
-        """The bytes of request *seq*, when they are still kept."""
+        """Return the bytes of request *seq*, when they are still kept."""
         if not self._contents:
             return None
         content = self._contents[seq % self._max_bodies]
@@ -175,7 +175,7 @@ class Records:
 
 
 def notification_id_in(plaintext: bytes | None) -> str:
-    """The id that a decrypted message carries; empty where it has none."""
+    """Read the id that a decrypted message carries; empty where it has none."""
     try:
         value = msgspec.json.decode(plaintext or b"null")
     except msgspec.DecodeError:

@@ -1,4 +1,4 @@
-"""What a device shows of all that arrived: a later notification takes the place of the one with the same name.
+"""The screen of a device: a later notification takes the place of the one with the same name.
 
 Sources: Apple, "Sending notification requests to APNs" (``apns-collapse-id``); Google, "AndroidNotification" (``tag``);
 WHATWG, Notifications API (``tag``), as a service worker uses it that shows what it is told.
@@ -13,7 +13,7 @@ from waypost.lab.records import Records, RequestBody
 
 
 class ShownNotification(msgspec.Struct, frozen=True):
-    """One notification on the screen."""
+    """A notification on the screen."""
 
     notification_id: str
     title: str | None
@@ -23,7 +23,7 @@ class ShownNotification(msgspec.Struct, frozen=True):
 
 
 def screen(records: Records, token: str) -> list[ShownNotification]:
-    """What is on the screen of the device with *token*, the oldest first; of what is kept with its bytes."""
+    """List what is on the screen of the device with *token*, the oldest first; of what is kept with its bytes."""
     places: dict[str | int, ShownNotification] = {}
     for record in records.since(-1):
         content = records.content(record.seq) if record.accepted and record.token == token else None
@@ -40,7 +40,7 @@ def screen(records: Records, token: str) -> list[ShownNotification]:
 
 
 Reading = tuple[dict[str, Any], str | None]
-"""Title and body, and the name of the place."""
+"""The title and body, and the name of the place."""
 
 
 def _of_apns(content: RequestBody) -> Reading:

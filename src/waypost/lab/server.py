@@ -33,7 +33,7 @@ _SWEEP_EVERY = 64
 
 
 class Http2Connection(asyncio.Protocol):
-    """Serves one connection: collects requests, hands each to the reception, does what it replies."""
+    """A connection that collects requests, hands each to the reception, and does what it replies."""
 
     def __init__(self, reception: Reception, rules: WireRules) -> None:
         self._reception, self._rules = reception, rules
@@ -297,7 +297,7 @@ class Http2Connection(asyncio.Protocol):
         self._transport.close()
 
     def _announce_end(self, debug: str) -> None:
-        """End the connection in good order, as FCM does: what is in flight is still answered."""
+        """End the connection in good order, as FCM does: requests in flight are still answered."""
         if self._departure.last_allowed is None:
             self._send_goaway(self._departure.end_with(self._open), ErrorCodes.NO_ERROR, debug.encode())
             self._close_when_drained()

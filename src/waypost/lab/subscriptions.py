@@ -15,7 +15,7 @@ _SCALAR_BYTES = 32
 
 
 Transport = Literal["h2", "http1", "plain"]
-"""How the push service is reached: HTTP/2 or 1.1 by ALPN, HTTP/1.1 alone, or without TLS."""
+"""The transport to the push service: HTTP/2 or 1.1 by ALPN, HTTP/1.1 alone, or without TLS."""
 
 
 class Subscription(msgspec.Struct, frozen=True, gc=False):
@@ -61,12 +61,12 @@ class Subscriptions:
 
 @functools.lru_cache(maxsize=10_000)
 def private_key(subscription: Subscription) -> ec.EllipticCurvePrivateKey:
-    """The browser's private key."""
+    """Return the browser's private key."""
     return ec.derive_private_key(int.from_bytes(subscription.secret), ec.SECP256R1())
 
 
 def described(subscription: Subscription, endpoint: str) -> dict[str, object]:
-    """The subscription as `PushSubscription.toJSON()` shows it, and the lab's own `token`."""
+    """Describe the subscription as `PushSubscription.toJSON()` shows it, and the lab's own `token`."""
     keys = {"p256dh": to_base64url(subscription.public_key), "auth": to_base64url(subscription.auth)}
     return {"endpoint": endpoint, "expirationTime": None, "keys": keys, "token": subscription.id}
 

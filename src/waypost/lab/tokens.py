@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 Platform = Literal["ios", "android", "fid"]
-"""A `fid` is a Firebase installation id: what FCM calls a device by without a token."""
+"""The platform; a `fid` is a Firebase installation id: what FCM calls a device by without a token."""
 
 _IOS_FORM = re.compile(r"(?:[0-9a-fA-F]{2}){32,100}\Z")
 _FID_FORM = re.compile(r"[c-f][A-Za-z0-9_-]{21}\Z")
@@ -30,17 +30,17 @@ class KnownTokens:
         self.accept_any = accept_any
         self.devices: dict[str, LabDevice] = {}
         self.deaths: dict[str, int] = {}
-        """Token to the UNIX milliseconds of its death."""
+        """The deaths: token to UNIX milliseconds."""
 
     def make(self, platform: Platform, count: int, *, topic: str | None, environment: str | None) -> list[str]:
-        """Make tokens as the platform's do look."""
+        """Make tokens that look like the platform's."""
         made = [_MAKERS[platform]() for _ in range(count)]
         device = LabDevice(platform, topic, environment)
         self.devices.update((token, device) for token in made)
         return made
 
     def good(self, platform: Platform, token: str) -> bool:
-        """Whether *token* could have been handed out by *platform*: known here, or well-formed and any will do."""
+        """Tell whether *token* could have been handed out by *platform*: known here, or well-formed and any will do."""
         device = self.devices.get(token)
         if device is not None:
             return device.platform == platform
@@ -52,12 +52,12 @@ def _ios_token() -> str:
 
 
 def _android_token() -> str:
-    """An installation id, a colon, and the opaque part (142 to 163 characters in all)."""
+    """Make an installation id, a colon, and the opaque part (142 to 163 characters in all)."""
     return f"{secrets.token_urlsafe(16)}:APA91b{secrets.token_urlsafe(100)}"
 
 
 def _installation_id() -> str:
-    """22 characters of base64url, of which the first four bits are 0111."""
+    """Make 22 characters of base64url, of which the first four bits are 0111."""
     return secrets.choice("cdef") + secrets.token_urlsafe(16)[:21]
 
 

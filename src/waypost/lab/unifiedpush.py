@@ -21,14 +21,14 @@ _NTFY_CODES = {400: 40001, 403: 40301, 404: 40401, 413: 41301, 429: 42901, 500: 
 
 
 class _Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which kind of device."""
+    """The kind of device that is asked for."""
 
     encrypted: bool = True
-    """Off: one of before the keys, whose messages are what was posted."""
+    """Whether it has keys; a device from before the keys gets messages as they were posted."""
 
 
 class UnifiedPushRequest(msgspec.Struct):
-    """One request on its way through the checks."""
+    """A request on its way through the checks."""
 
     request: Request
     gateway: "UnifiedPushGateway"
@@ -38,7 +38,7 @@ class UnifiedPushRequest(msgspec.Struct):
 
     @property
     def encoding(self) -> str | None:
-        """How the body says it is encoded."""
+        """The encoding that the headers name."""
         return self.request.headers.get("content-encoding")
 
     @property
@@ -48,7 +48,7 @@ class UnifiedPushRequest(msgspec.Struct):
 
 
 class UnifiedPushCheck(msgspec.Struct, frozen=True):
-    """One row: when *holds* is false the message is refused."""
+    """A row of checks: when *holds* is false the message is refused."""
 
     holds: Callable[[UnifiedPushRequest], bool]
     status: int
@@ -57,7 +57,7 @@ class UnifiedPushCheck(msgspec.Struct, frozen=True):
 
 
 def _is_for_unifiedpush(message: UnifiedPushRequest) -> bool:
-    """Without a sign of it ntfy would show the bytes as text."""
+    """Check for a sign that it is for UnifiedPush: without one ntfy would show the bytes as text."""
     query = parse_qs(urlsplit(message.request.path).query)
     return query.get("up") == ["1"] or message.encoding == "aes128gcm"
 
@@ -102,7 +102,7 @@ CHECKS = (
 
 
 class UnifiedPushGateway:
-    """One push server and the devices of its users."""
+    """A push server and the devices of its users."""
 
     name = "unifiedpush"
 
@@ -114,18 +114,18 @@ class UnifiedPushGateway:
         self._clock = place.clock
 
     def make(self, wanted: dict[str, Any]) -> Made:
-        """A device with keys, or with `{"encrypted": false}` one without."""
+        """Make a device with keys, or with `{"encrypted": false}` one without."""
         encrypted = msgspec.convert(wanted, _Wanted).encrypted
         (device,) = self._devices.make(1, service="encrypted" if encrypted else "open", vapid_key=None)
         shown = described(device, f"{self.origin}{_TOPIC_PREFIX}{device.id}?up=1")
         return Made(device.id, shown if encrypted else shown | {"keys": None})
 
     def token_of(self, request: Request) -> str:
-        """The topic, without its prefix."""
+        """Return the topic, without its prefix."""
         return urlsplit(request.path).path.removeprefix(_TOPIC_PREFIX)
 
     def judge(self, request: Request) -> Verdict:
-        """Run the table; a GET discovers."""
+        """Judge the message by the table of checks; a GET discovers."""
         token = self.token_of(request)
         device = self._devices.get(token)
         if request.method == "GET" and device is not None:
@@ -138,7 +138,7 @@ class UnifiedPushGateway:
         return _verdict(message, token, _taken(token, int(message.now)), accepted=True)
 
     def refuse(self, refusal: Refusal, _request: Request, *, gone_at_ms: int | None = None) -> GatewayAnswer:
-        """As ntfy writes it; one that does not know a device says 404, whenever it died."""
+        """Refuse as ntfy writes it; one that does not know a device says 404, whenever it died."""
         status = refusal.status if gone_at_ms is None else 404
         said = {"code": _NTFY_CODES.get(status, status * 100), "http": status, "error": refusal.reason}
         return GatewayAnswer(status, (JSON_CONTENT,), msgspec.json.encode(said))

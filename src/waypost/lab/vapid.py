@@ -18,7 +18,7 @@ class VapidIdentity(msgspec.Struct, frozen=True):
 
 
 def parameters(header: str) -> dict[str, str]:
-    """The parameters of RFC 8292 section 3; those it does not know are ignored."""
+    """Split the parameters of RFC 8292 section 3; those it does not know are ignored."""
     scheme, _, rest = header.partition(" ")
     if scheme.lower() != "vapid":
         return {}
@@ -27,7 +27,7 @@ def parameters(header: str) -> dict[str, str]:
 
 @functools.lru_cache(maxsize=1000)
 def public_key(text: str) -> tuple[bytes, ec.EllipticCurvePublicKey] | None:
-    """An uncompressed point of P-256 in base64url."""
+    """Read an uncompressed point of P-256 in base64url."""
     try:
         point = from_base64url(text)
         key = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), point)

@@ -1,4 +1,4 @@
-"""Whether what arrived is what was meant: nothing missing, nothing twice, nothing unasked for."""
+"""The verification that what was meant arrived: nothing missing, nothing twice, nothing unexpected."""
 
 from typing import Any
 
@@ -9,14 +9,14 @@ from waypost.lab.records import Records
 
 
 class Expected(msgspec.Struct, frozen=True):
-    """One notification and the devices it was for; a Web Push device by endpoint or subscription id."""
+    """A notification and the devices it was for; a Web Push device by endpoint or subscription id."""
 
     notification_id: str
     tokens: list[str]
 
 
 class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a run should have brought. With `at_most_once` given, copies count against these ids alone."""
+    """The notifications a run should have brought. With `at_most_once` given, copies count against these ids alone."""
 
     expected: list[Expected]
     at_most_once: list[str] | None = None

@@ -24,7 +24,7 @@ _SUBJECT = re.compile(r"(?:mailto:[^:\s@]+@(?!localhost)[^\s@]+|https://\S+)\Z")
 
 
 class WebPushRequest(msgspec.Struct):
-    """One request on its way through the checks."""
+    """A request on its way through the checks."""
 
     request: Request
     gateway: "WebPushGateway"
@@ -34,17 +34,17 @@ class WebPushRequest(msgspec.Struct):
     opened: ece.Decrypted | None = None
 
     def header(self, name: str) -> str | None:
-        """The value of a header, None when it was not sent."""
+        """Return the value of a header, None when it was not sent."""
         return self.request.headers.get(name)
 
     @property
     def service(self) -> ServiceProfile:
-        """Whose subscription it is for."""
+        """The service whose subscription it is for."""
         return SERVICES[self.subscription.service if self.subscription else "rfc"]
 
 
 class WebPushCheck(msgspec.Struct, frozen=True):
-    """One row: when *holds* is false the message is refused; `push_services` gives each service's own words."""
+    """A row of checks: when *holds* is false the message is refused; `push_services` gives each service's own words."""
 
     holds: Callable[[WebPushRequest], bool]
     status: int
@@ -61,7 +61,7 @@ def _vapid_holds(delivery: WebPushRequest) -> bool:
 
 
 def _vapid_key_is_point(delivery: WebPushRequest) -> bool:
-    """A header of another form altogether is not judged here."""
+    """Check that the key is a point; a header of another form altogether is not judged here."""
     key = parameters(delivery.header("authorization") or "").get("k")
     return key is None or public_key(key) is not None
 
@@ -87,7 +87,7 @@ def _subject_is_contact(delivery: WebPushRequest) -> bool:
 
 
 def _not_refreshed_within_an_hour(delivery: WebPushRequest) -> bool:
-    """Apple: "don't refresh more than once per hour"; judged by what a connection shows."""
+    """Check Apple's rule "don't refresh more than once per hour", by what a connection shows."""
     before = delivery.request.connection.vapid
     if before is None or delivery.service is not SERVICES["apple"] or before[0] == delivery.header("authorization"):
         return True
@@ -118,7 +118,7 @@ def _one_time_key_is_not_identity(delivery: WebPushRequest) -> bool:
 
 
 def _ttl_suits_service(delivery: WebPushRequest) -> bool:
-    """Windows takes 0 from a sender that also says not to keep it."""
+    """Check the TTL; Windows takes 0 from a sender that also says not to keep the message."""
     is_windows = delivery.subscription is not None and delivery.subscription.service == "windows"
     if is_windows and delivery.header("x-wns-cache-policy") == "no-cache":
         return True
@@ -126,7 +126,7 @@ def _ttl_suits_service(delivery: WebPushRequest) -> bool:
 
 
 def _ttl_s(delivery: WebPushRequest) -> int:
-    """The TTL asked for; what no one can count is 2^31 (RFC 8030 section 5.2)."""
+    """Read the TTL asked for; what no one can count is 2^31 (RFC 8030 section 5.2)."""
     text = delivery.header("ttl") or "0"
     return min(int(text[:12]), 2**31) if len(text) <= 12 else 2**31
 
@@ -185,7 +185,7 @@ class WebPushGateway:
         return self.subscriptions.make(1, service=service, vapid_key=vapid_key)[0]
 
     def endpoint(self, subscription: Subscription) -> str:
-        """The URL a sender is given."""
+        """Return the URL a sender is given."""
         return self.origins[subscription.transport] + SERVICES[subscription.service].path + subscription.id
 
     def identify(self, header: str) -> VapidIdentity | None:
@@ -200,11 +200,11 @@ class WebPushGateway:
         return vapid
 
     def token_of(self, request: Request) -> str:
-        """The subscription's id."""
+        """Return the subscription's id."""
         return subscription_id(request.path)
 
     def judge(self, request: Request) -> Verdict:
-        """Run the table."""
+        """Judge the message by the table of checks."""
         if request.path.startswith(_RECEIPT_PATH):
             return Verdict(answer=self._receipt(request), keep=False)
         token = subscription_id(request.path)
@@ -219,7 +219,7 @@ class WebPushGateway:
         return self._verdict(delivery, token, self._taken(delivery, token), accepted=True)
 
     def refuse(self, refusal: Refusal, request: Request, *, gone_at_ms: int | None = None) -> GatewayAnswer:
-        """A scripted failure, in the words of the subscription's service."""
+        """Refuse as scripted, in the words of the subscription's service."""
         if gone_at_ms is not None:
             refusal = Refusal(refusal.status, "gone" if refusal.status == 410 else "unknown_subscription")
         return WebPushRequest(request, self, 0, self.subscriptions.get(subscription_id(request.path))).service.refuse(
@@ -227,7 +227,7 @@ class WebPushGateway:
         )
 
     def _taken(self, delivery: WebPushRequest, token: str) -> GatewayAnswer:
-        """201; or 202 with the address of a receipt, where the sender asks for one and the service has them."""
+        """Answer 201; or 202 with the address of a receipt, if the sender asks for one and the service has them."""
         subscription = delivery.subscription
         origin = self.origins[subscription.transport if subscription else "h2"]
         headers = delivery.service.taken(origin, min(_ttl_s(delivery), self._max_ttl_s))
@@ -241,7 +241,7 @@ class WebPushGateway:
         return GatewayAnswer(202, (*headers, ("link", link)))
 
     def _receipt(self, request: Request) -> GatewayAnswer:
-        """What became of a message: 204 delivered, as all are that a living browser is sent, or 410."""
+        """Answer what became of a message: 204 delivered, as all are that a living browser is sent, or 410."""
         token = self._receipts.get(request.path.removeprefix(_RECEIPT_PATH))
         if token is None or request.method != "GET":
             return SERVICES["rfc"].refuse(Refusal(404, "unknown_receipt"))

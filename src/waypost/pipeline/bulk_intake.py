@@ -20,7 +20,7 @@ LIST_PAGE = 1_000
 
 
 class BulkIntake(Struct, frozen=True):
-    """The door for bulk sends."""
+    """The intake of bulk sends."""
 
     bulk: Bulk
     views: BulkViews
@@ -30,7 +30,7 @@ class BulkIntake(Struct, frozen=True):
     checks: Mapping[AppId, Sequence[ContentCheck]] = {}
     """Of each app, what the channels that it has a credential for refuse."""
     walks_registry: bool = True
-    """The registry is where the jobs are, and may be walked for one."""
+    """Whether the registry is where the jobs are, and may be walked for one."""
 
     async def submit(self, app: AppId, caller: CallerId, asked: BulkSubmission, key: str | None) -> JobCreated:
         """Make a job, once for each idempotency *key*; a list that came with it is stored before it starts.
@@ -75,14 +75,14 @@ class BulkIntake(Struct, frozen=True):
             raise WaypostError("the job takes no list, or has it already", ErrorCode.WRONG_STATE)
 
     async def order(self, app: AppId, job_id: JobId, order: JobOrder) -> JobRecord:
-        """Carry an order out, or say why it cannot be."""
+        """Carry an order out, or explain why that is impossible."""
         state = await self.bulk.order(app, job_id, order, self.clock.now())
         if state is not None and order not in JOB_TRANSITIONS[state]:
             raise WaypostError(f"the job is {state}", ErrorCode.WRONG_STATE)
         return await self.show(app, job_id)
 
     async def show(self, app: AppId, job_id: JobId) -> JobRecord:
-        """A job of the app."""
+        """Return a job of the app; NotFound where it has none of that id."""
         record = await self.views.show(app, job_id)
         if record is None:
             raise NotFound("no such job")

@@ -16,15 +16,15 @@ from waypost.domain.settlement import Change, Intent, Settlement, held_back, par
 from waypost.domain.time import Instant, later
 
 INTENT_MARGIN_MS = 5_000
-"""Past a request's own deadline, before an intent without an outcome is closed as unknown."""
+"""Milliseconds past a request's own deadline before an intent without an outcome is closed as unknown."""
 
 
 class Pause(Struct, frozen=True):
-    """Over a limit that is waited for by time, not under a condition."""
+    """The answer that a limit is reached: a delivery waits a time, not for a condition."""
 
     wait_ms: int
     code: str
-    """``rate_limited`` or ``device_limited``, in place of a provider's word."""
+    """The code ``rate_limited`` or ``device_limited``, in place of a provider's word."""
     spends_retry: bool = False
 
 
@@ -32,7 +32,7 @@ class Gate(Protocol):
     """The in-flight budget, breakers and limits before one credential, in one lane."""
 
     def admit(self, delivery: Delivery) -> str | Pause | None:
-        """Take a place and say None, or the condition or the time to wait for."""
+        """Take a place and return None, or return the condition or the time to wait for."""
         ...
 
 
@@ -43,7 +43,7 @@ def admit(
     now: Instant,
     jitter: float,
 ) -> tuple[list[Delivery], list[Change]]:
-    """Those that may go now, and the changes that put off the others; every delivery is in one of the two."""
+    """Divide deliveries into those that may go now and changes that put off the others."""
     going: list[Delivery] = []
     waiting: list[Change] = []
     for delivery in deliveries:
@@ -69,11 +69,11 @@ def _paused(delivery: Delivery, pause: Pause, rules: RetryRules, now: Instant, j
 
 
 def needs_intent(delivery: Delivery) -> bool:
-    """Whether the attempt must be on record before its first byte leaves."""
+    """Tell whether the attempt must be on record before its first byte leaves."""
     return delivery.guarantee is Guarantee.AT_MOST_ONCE
 
 
 def intent_for(delivery: Delivery, request_timeout_ms: int, now: Instant) -> Change:
-    """The record of an attempt that is about to be made."""
+    """Record an attempt that is about to be made."""
     deadline = later(now, request_timeout_ms + INTENT_MARGIN_MS)
     return Change(delivery.n, delivery.attempt, Intent(deadline), now)

@@ -18,12 +18,12 @@ from waypost.ports.work import Work
 
 PAGE: Final = 500
 LINGER_MS: Final = MINUTE_MS
-"""So long an erasure stands at least: what a worker or a list of a bulk job had in hand gets its row meanwhile."""
+"""Milliseconds that an erasure stands at least: rows of what a worker or a bulk list had in hand come meanwhile."""
 WHY: Final = "erased"
 
 
 class Erased(Struct, frozen=True):
-    """How far one pass has come."""
+    """The result of one pass of an erasure."""
 
     blanked: int
     finished: bool
@@ -37,7 +37,7 @@ async def erase(
     now: Instant,
     beside: Sequence[Callable[[Erasure], Awaitable[None]]] = (),
 ) -> Erased:
-    """One pass over everything there is of the user; it is the last where nothing can come any more.
+    """Erase all that is stored of the user, in one pass; it is the last where nothing can come any more.
 
     *beside* takes the user out of what features keep.
     """

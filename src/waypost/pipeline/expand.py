@@ -14,15 +14,15 @@ from waypost.domain.time import SECOND_MS, Instant
 from waypost.ports.bulk import Bulk, Walking
 
 WAITING_LIMIT = 50_000
-"""Recipients of all jobs together that wait in pieces; more are not walked to."""
+"""The most recipients of all jobs together that wait in pieces; more are not walked to."""
 PORTIONS_A_SECOND = 10
-"""Into how many pieces a second's worth is spread, where each has PORTION_LEAST then."""
+"""The number of pieces that a second's worth is spread over, where each has PORTION_LEAST then."""
 PORTION_LEAST = 4
-"""Recipients, or a second's worth where that is less: ids can name 4 million pieces of a job."""
+"""The least recipients of a piece, or a second's worth where that is less: ids can name 4 million pieces of a job."""
 
 
 class JobPace:
-    """How many recipients of a job may be enqueued, in portions; what was not used adds up to one second's."""
+    """The pace of a job: how many recipients may be enqueued, in portions; at most one second's worth is saved up."""
 
     def __init__(self, rate: int, now: Instant) -> None:
         self.rate = rate
@@ -31,18 +31,18 @@ class JobPace:
         self._allowed = 0.0
 
     def allowed(self, now: Instant) -> int:
-        """How many recipients may be enqueued now."""
+        """Return how many recipients may be enqueued now."""
         self._allowed = min(self._allowed + (now - self._at) * self.rate / SECOND_MS, float(self.rate))
         self._at = now
         return int(self._allowed) if self._allowed >= self._portion else 0
 
     def spend(self, recipients: int) -> None:
-        """They were enqueued."""
+        """Take recipients that were enqueued off what is allowed."""
         self._allowed -= recipients
 
 
 class Paces:
-    """The pace of each job that has one; begun anew by whoever takes the role over, so that it is never too fast."""
+    """The paces of the jobs that have one; a new owner of the role starts them afresh, so that none is too fast."""
 
     def __init__(self) -> None:
         self._paces: dict[JobId, JobPace] = {}
@@ -54,12 +54,12 @@ class Paces:
         }
 
     def of(self, job: JobId) -> JobPace | None:
-        """The pace of *job*, if it has one."""
+        """Return the pace of *job*, if it has one."""
         return self._paces.get(job)
 
 
 class Failures:
-    """How often in a row each job's walk has failed; begun anew by whoever takes the role over."""
+    """Counts of failures in a row of each job's walk; a new owner of the role starts them afresh."""
 
     def __init__(self) -> None:
         self._failures: dict[JobId, int] = {}
@@ -69,11 +69,11 @@ class Failures:
         self._failures = {each.id: self._failures[each.id] for each in walking if each.id in self._failures}
 
     def forget(self, job: JobId) -> None:
-        """Begin anew with a job: it went on."""
+        """Forget a job's failures: it went on."""
         self._failures.pop(job, None)
 
     def add(self, job: JobId) -> bool:
-        """Count one more, and say whether it is one too many."""
+        """Count one more failure, and tell whether it is one too many."""
         self._failures[job] = self._failures.get(job, 0) + 1
         return self._failures[job] >= FAILURES_LIMIT
 
@@ -89,11 +89,11 @@ class FailedJob(Struct, frozen=True):
 
 
 class Expanded(Struct, frozen=True):
-    """What one round came to."""
+    """The result of one round of expansion."""
 
     recipients: int
     moved: bool
-    """Some walk went on: there may be more to do at once."""
+    """Whether some walk went on: there may be more to do at once."""
     failed: tuple[FailedJob, ...] = ()
 
 

@@ -28,12 +28,12 @@ class ExplainedTarget(Struct, frozen=True):
     device_id: DeviceId
     channel: Channel | None
     suppressed: str | None = None
-    """Why routing leaves it out."""
+    """The reason why routing leaves it out."""
     credential: CredentialId | None = None
     scope: str | None = None
     """The part of the provider whose refusals would stop it, where that has parts."""
     rendered: Rendered | None = None
-    """None where nothing is sent, or not yet."""
+    """The rendered request; None where nothing is sent, or not yet."""
 
 
 class Explanation(Struct, frozen=True):
@@ -45,11 +45,11 @@ class Explanation(Struct, frozen=True):
     """The keys it would claim; empty means that saying it again sends it again."""
     targets: tuple[ExplainedTarget, ...]
     rulings: Sequence[Ruling]
-    """What each routing rule said of an address, in order."""
+    """The verdicts of each routing rule on an address, in order."""
 
 
 class Explain(Struct, frozen=True):
-    """Walks a submission through the pure decisions, as intake and route would."""
+    """A stage that walks a submission through the pure decisions, as intake and route would."""
 
     devices: Devices
     senders: Mapping[CredentialId, Sender]
@@ -61,7 +61,7 @@ class Explain(Struct, frozen=True):
     """Of each app, what the channels that it has a credential for refuse; the same as intake's."""
 
     async def explain(self, app: AppId, caller: CallerId, submission: Submission) -> Explanation:
-        """Say what would become of *submission*; InvalidRequest where it would be refused."""
+        """Explain what would become of *submission*; InvalidRequest where it would be refused."""
         (new_id,) = self.ids.next(1)
         made = draft(submission, new_id, app, caller, self.defaults[app], self.clock.now(), self.checks.get(app, ()))
         notification = made.notification

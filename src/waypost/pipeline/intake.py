@@ -1,4 +1,4 @@
-"""Intake: from what a caller asks to one durable write."""
+"""Intake: from a caller's request to one durable write."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from waypost.telemetry import Metric, Telemetry
 _SHED_FROM: Final = 0.5
 """The pressure from which submissions are refused that are not critical; the critical lane is refused from 1 on."""
 _RETRY_AFTER_S: Final = (1, 4)
-"""Callers who are shed come again at different times, or they would all come at once."""
+"""The range of seconds after which shed callers come again, at different times, or they would come at once."""
 
 
 class Caller(Struct, frozen=True):
-    """Who calls, and for which app: what a verified key or token stands for."""
+    """The caller and app that a verified key or token stands for."""
 
     app: AppId
     name: CallerId
@@ -39,7 +39,7 @@ class Caller(Struct, frozen=True):
 
 
 class Intake(Struct, frozen=True):
-    """The one door behind every entry point."""
+    """The intake of notifications, the same for every entry point."""
 
     work: Work
     dedup: Dedup
@@ -48,11 +48,11 @@ class Intake(Struct, frozen=True):
     telemetry: Telemetry
     defaults: Mapping[AppId, Defaults]
     backlog: Callable[[], Backlog]
-    """What waits already."""
+    """Returns what waits already."""
     pressure: Callable[[], Pressure] = lambda: CALM
-    """How long is waited to be accepted."""
+    """Returns how long is waited to be accepted."""
     announce: Callable[[Lane], None] = lambda lane: None
-    """Told of each lane that work was accepted for."""
+    """Called with each lane that work was accepted for."""
     checks: Mapping[AppId, Sequence[ContentCheck]] = {}
     """Of each app, what the channels that it has a credential for refuse."""
 
@@ -73,7 +73,7 @@ class Intake(Struct, frozen=True):
         return results
 
     def shed(self, app: AppId, most: float = 1.0) -> None:
-        """Unavailable where the pressure is at *most* or more; a door asks this before it decodes a body."""
+        """Raise Unavailable where the pressure is at *most* or more; entry points ask this before decoding a body."""
         pressure = self.pressure()
         if pressure.share >= most:
             self.telemetry.count(Metric.SHED, app=app, cause=pressure.cause)
@@ -90,7 +90,7 @@ class Intake(Struct, frozen=True):
         return answers
 
     async def forget(self, caller: Caller, submission: Submission) -> int:
-        """End the dedup windows that *submission* would meet, so that it is new again; how many were open."""
+        """End the dedup windows that *submission* would meet, so that it is new again; return how many were open."""
         (new_id,) = self.ids.next(1)
         made = self._draft(caller, submission, new_id, self.clock.now())
         if isinstance(made, InvalidRequest):
@@ -156,7 +156,7 @@ class Intake(Struct, frozen=True):
 
 
 def require_replayable(answer: Acceptance) -> Acceptance:
-    """The answer to a single replay, or the error that says why there was nothing to replay."""
+    """Return the answer to a single replay, or raise the error that says why there was nothing to replay."""
     if isinstance(answer, NotReplayable):
         if not answer.known:
             raise NotFound("no such notification")

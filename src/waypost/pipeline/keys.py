@@ -14,7 +14,7 @@ from waypost.ports.audit import Act
 from waypost.ports.keys import ApiKey, Keys, issued, successor
 
 Record = Callable[[Act, ApiKey], Awaitable[None]]
-"""Notes, durably, who orders what of which key."""
+"""A function that notes, durably, who orders what of which key."""
 
 
 async def make_key(
@@ -26,7 +26,7 @@ async def make_key(
     lifetime_ms: int | None,
     now: Instant,
 ) -> tuple[str, ApiKey]:
-    """A new key: its text, which is known here alone, and what is stored of it."""
+    """Make a new key; return its text, which is known here alone, and what is stored of it."""
     made = _new()
     stored = issued(made, app, caller, now, scopes, lifetime_ms)
     await record(Act.KEY_MADE, stored)
@@ -37,7 +37,7 @@ async def make_key(
 async def rotate_key(
     keys: Keys, record: Record, prefix: str, overlap_ms: int, now: Instant, app: AppId | None = None
 ) -> tuple[str, ApiKey]:
-    """As make_key, in the place of a key that ends after the overlap; NotFound where none is live (in *app*)."""
+    """Replace a key with a new one; the old ends after the overlap. NotFound where none is live (in *app*)."""
     old, made = await _found(keys, prefix, app), _new()
     new = successor(old, made, now)
     await record(Act.KEY_ROTATED, old)

@@ -8,7 +8,7 @@ _INTENTS = 500
 
 
 async def record(log: RecordedLog, ledger: Ledger) -> bool:
-    """Write down what comes next; whether there was something."""
+    """Write down what comes next; return whether there was something."""
     batch = await log.read()
     if not batch.marks:  # nothing said otherwise up to now
         await ledger.close_intents(_INTENTS)

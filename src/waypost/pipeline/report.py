@@ -1,4 +1,4 @@
-"""Report: what follows from settled work, off the delivery path, by tailing the journal at least once."""
+"""Report: the consequences of settled work, off the delivery path, by tailing the journal at least once."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Result = TypeVar("Result")
 
 
 class RegistryNews(Struct, frozen=True):
-    """What a page of the journal says about devices."""
+    """The news about devices in a page of the journal."""
 
     evictions: tuple[Eviction, ...]
     uses: tuple[Use, ...]
 
 
 def registry_news(moves: Iterable[DeliveryMoved]) -> RegistryNews:
-    """Each dead token once and each device's latest use. Pure."""
+    """Gather each dead token once and each device's latest use from moves. Pure."""
     evictions: dict[tuple[AppId, bytes], Instant] = {}
     uses: dict[tuple[AppId, UserId, DeviceId], Instant] = {}
     for move in moves:
@@ -49,14 +49,14 @@ def registry_news(moves: Iterable[DeliveryMoved]) -> RegistryNews:
 
 
 class Unreported(Struct, frozen=True):
-    """A device of *app* of which the registry could not be told, and the kind of error."""
+    """A device of *app* whose change the registry could not store, and the kind of error."""
 
     app: AppId
     error: str
 
 
 class Reported(Struct, frozen=True):
-    """What one page of the journal came to."""
+    """The result of reporting one page of the journal."""
 
     rows: int = 0
     evicted: int = 0
@@ -92,7 +92,7 @@ async def report(journal: Journal, devices: Devices) -> Reported:
 async def _told(
     tell: Callable[[Sequence[News]], Awaitable[Result]], news: Sequence[News], failed: list[Unreported]
 ) -> list[Result]:
-    """Tell all of *news* together, or where that fails each by itself; add to *failed* what cannot be told."""
+    """Tell all of *news* together, or after a failure each by itself; add to *failed* what cannot be told."""
     if not news:
         return []
     try:

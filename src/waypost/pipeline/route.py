@@ -19,16 +19,16 @@ from waypost.ports.work import WorkItem
 
 
 class Plan(Struct, frozen=True):
-    """What is to be done with one leased item."""
+    """The deliveries and changes that follow from one leased item."""
 
     item: WorkItem
     deliveries: tuple[Delivery, ...] = ()
     changes: tuple[Change, ...] = ()
-    """Targets decided without sending."""
+    """The changes of targets decided without sending."""
     targets: tuple[Target, ...] | None = None
     """The whole resolved list of fresh work."""
     verdict: NotificationStatus | None = None
-    """The whole notification decided before it was routed."""
+    """The verdict on a whole notification decided before it was routed."""
 
 
 def plan(item: WorkItem, devices: Sequence[Device], table: RoutingTable, now: Instant) -> Plan:
@@ -85,7 +85,7 @@ def _plan_again(
 
 
 def poisoned(item: WorkItem, now: Instant) -> Plan:
-    """The end of an item that killed its worker three times when it was alone: a dead letter."""
+    """Bury an item that killed its worker three times when it was alone, as a dead letter."""
     return _buried(item, "poison", "processing it ended its worker three times", now)
 
 

@@ -1,4 +1,4 @@
-"""Settle: from what a sender reports to what the store is told. Pure."""
+"""Settle: from a sender's report to what the store is told. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def change_of(
     attempted_at: Instant,
     rest: Rest | None = None,
 ) -> Change:
-    """The change that *outcome* makes to its target; *attempted_at* is when it was handed to the sender.
+    """Make the change of a target from its *outcome*; *attempted_at* is when it was handed to the sender.
 
     *rest* is what the breaker says that is open after it.
     """

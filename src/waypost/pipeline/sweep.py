@@ -1,4 +1,4 @@
-"""Sweep: what is over is cleared away, page by page."""
+"""Sweep: finished and outdated data is deleted, page by page."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ PAGE = 500
 
 
 class Stores(Struct, frozen=True):
-    """What is swept."""
+    """The stores that are swept."""
 
     journal: Journal
     readers: Sequence[str]
     dedup: Dedup
     retention: Retention
     beside: Mapping[str, Callable[[], Awaitable[int]]] = {}
-    """What drops a page of a feature's old rows, by the feature's name."""
+    """Functions that drop a page of a feature's old rows, by the feature's name."""
 
 
 class Swept(Struct, frozen=True):
-    """What went."""
+    """The numbers of what was deleted."""
 
     journal_rows: int
     dedup_tables: int
     notifications: int
     failed: tuple[tuple[str, str], ...] = ()
-    """What could not be cleared away, and the kind of error."""
+    """The stores that could not be swept, and the kind of error."""
 
 
 async def sweep(stores: Stores, keep_after: Instant) -> Swept:
@@ -54,7 +54,7 @@ async def sweep(stores: Stores, keep_after: Instant) -> Swept:
         try:
             went[name] = await drop()
         except Unavailable:
-            continue  # the store says so itself; it may not be that of the others
+            continue  # the store reports it itself; the others may use another store
         except Exception as surprise:  # noqa: BLE001 - whatever is wrong with one must not stop the others
             failed.append((name, type(surprise).__name__))
     return Swept(went["journal"], went["dedup"], went["notifications"], tuple(failed))

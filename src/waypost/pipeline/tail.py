@@ -12,16 +12,16 @@ PAGE = 200
 
 
 class Reader(Struct, frozen=True):
-    """Somebody who is told every row of the journal, in order."""
+    """A reader who is told every row of the journal, in order."""
 
     name: str
-    """The position is stored by it, so that it stays the same."""
+    """The name under which its position is stored, so that it stays the same."""
     take: Callable[[Sequence[JournalRow]], Awaitable[None]]
-    """Takes a page; what it raises lets the same page come again."""
+    """A function that takes a page; if it raises, the same page comes again."""
 
 
 async def tail(journal: Journal, reader: Reader) -> int:
-    """Tell *reader* one page and store where it stands; how many rows it was."""
+    """Tell *reader* one page and store its position; return how many rows it was."""
     rows = await journal.read(await journal.position(reader.name), PAGE)
     if rows:
         await reader.take(rows)

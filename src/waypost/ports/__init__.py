@@ -1,1 +1,1 @@
-"""What the pipeline needs of the world, as Protocols; adapters fulfil them, one contract suite a port."""
+"""Ports: what the pipeline needs of the world, as Protocols; adapters fulfil them, one contract suite a port."""

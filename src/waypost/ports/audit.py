@@ -1,4 +1,4 @@
-"""Who ordered what: a record that is only added to, until it is old."""
+"""The record of administrative orders: it is only added to, until it is old."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Act(StrEnum):
 
 
 class Ordered(Struct, frozen=True):
-    """One order: no secret, no content, and no user is in it."""
+    """An administrative order as recorded: no secret, no content, and no user is in it."""
 
     at: Instant
     app: AppId
@@ -41,35 +41,35 @@ class Ordered(Struct, frozen=True):
 
 
 class AuditEntry(Struct, frozen=True):
-    """An order in its place."""
+    """An order at its position in the record."""
 
     seq: int
-    """Grows."""
+    """The number, which only grows."""
     ordered: Ordered
 
 
 class AuditQuery(Struct, frozen=True):
-    """Which entries of an app, newest first."""
+    """A filter for the entries of an app, newest first."""
 
     app: AppId
     act: Act | None = None
     by: str | None = None
     before: int | None = None
-    """Below this number."""
+    """The number below which to list."""
     limit: int = 50
 
 
 class Audit(Protocol):
-    """The record."""
+    """The record of administrative orders."""
 
     async def record(self, orders: Sequence[Ordered]) -> None:
         """Add *orders*; durable when it returns, so that it is called before what was ordered is done."""
         ...
 
     async def page(self, query: AuditQuery) -> Sequence[AuditEntry]:
-        """What *query* asks for."""
+        """Return the entries that *query* asks for."""
         ...
 
     async def drop_before(self, before: Instant, n: int) -> int:
-        """Delete at most *n* entries of before *before*; how many it was."""
+        """Delete at most *n* entries from before *before*; return how many it was."""
         ...

@@ -1,4 +1,4 @@
-"""What others read of us: topics that the outbox is published to; and a schedule of due times."""
+"""The topics that the outbox is published to, for others to read; and a schedule of due times."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from waypost.domain.time import Instant
 
 
 class Entry(Struct, frozen=True):
-    """Something for whoever reads a topic."""
+    """An entry of a topic."""
 
     app: AppId
     user_id: UserId
-    """Whose it is: a broker whose order is that of keys keeps theirs."""
+    """The user whose it is: a broker whose order is that of keys keeps theirs."""
     body: bytes
 
 
@@ -30,7 +30,7 @@ class Publisher(Protocol):
 
 
 class Due(Struct, frozen=True):
-    """Something to be done at a time."""
+    """A task that is due at a time."""
 
     id: bytes
     body: bytes
@@ -38,16 +38,16 @@ class Due(Struct, frozen=True):
 
 
 class Claimed(Struct, frozen=True):
-    """A due entry in the hands of whoever claimed it, for as long as the claim holds."""
+    """A due entry held by whoever claimed it, for as long as the claim holds."""
 
     due: Due
     token: bytes
     failures: int = 0
-    """How often it was put back."""
+    """The number of times that it was put back."""
 
 
 class Schedule(Protocol):
-    """Due times, handed out in two phases: claimed, then confirmed once what was due is done. Never early.
+    """A schedule of due times, handed out in two phases: claimed, then confirmed once the task is done. Never early.
 
     A claim that is neither confirmed nor put back ends by itself, and the entry is due again: so it is done at least
     once, also by another process.
@@ -62,13 +62,13 @@ class Schedule(Protocol):
         ...
 
     async def confirm(self, claimed: Sequence[Claimed]) -> list[Claimed]:
-        """Remove for good what is still claimed; gives the others."""
+        """Remove for good what is still claimed; return the others."""
         ...
 
     async def put_back(self, claimed: Sequence[Claimed], at: Instant) -> list[Claimed]:
-        """It could not be done: due again at *at*, one failure more, if it is still claimed; gives the others."""
+        """Make entries that were not done due again at *at*, with one failure more; return those no longer claimed."""
         ...
 
     async def drop(self, ids: Sequence[bytes]) -> int:
-        """Forget *ids*, claimed or not; how many there were."""
+        """Forget *ids*, claimed or not; return how many there were."""
         ...

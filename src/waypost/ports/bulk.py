@@ -1,4 +1,4 @@
-"""Bulk jobs: what was asked for, who gets it, and how far it has come. Their recipients are leased from ``Work``."""
+"""Bulk jobs: their orders, recipients and progress. Their recipients are leased from ``Work``."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ class JobRecord(Struct, frozen=True):
     uploaded: int
     """Recipients of its list so far; 0 where it has none."""
     walked: bool
-    """Every recipient is enqueued: *total* is all of them."""
+    """Whether every recipient is enqueued: *total* is all of them."""
     total: int
     """Recipients enqueued so far."""
     left_out: int
-    """Those who had opted out of bulk sends, or were gone when their turn came."""
+    """Recipients who had opted out of bulk sends, or were gone when their turn came."""
     counts: Mapping[NotificationStatus, int]
     """Recipients' notifications by status; ``pending`` are those without a record yet."""
     finished_at: Instant | None = None
     failure: str | None = None
-    """Of one that is ``failed``: the kind of error that stopped it."""
+    """The kind of error that stopped one that is ``failed``."""
 
 
 class JobCreated(Struct, frozen=True, tag=True):
-    """Durable; *new* is false where the same key made it before."""
+    """The answer that the job is durable; *new* is false where the same key made it before."""
 
     record: JobRecord
     new: bool = True
 
 
 class JobConflict(Struct, frozen=True, tag=True):
-    """The idempotency key was used with another body, for job *first_id*."""
+    """The answer that the idempotency key was used with another body, for job *first_id*."""
 
     first_id: JobId
 
@@ -53,23 +53,23 @@ class Walking(Struct, frozen=True):
     app: AppId
     rate: int | None
     walked: bool
-    """To the end: nothing more is enqueued."""
+    """Whether it was walked to the end: nothing more is enqueued."""
     waiting: int
     """Recipients enqueued that have no record yet."""
 
 
 class Enqueued(Struct, frozen=True):
-    """What one step of a walk came to."""
+    """The result of one step of a walk."""
 
     recipients: int
     moved: bool
-    """The walk went on, maybe past users who are no recipients."""
+    """Whether the walk went on, maybe past users who are no recipients."""
     walked: bool = False
-    """The end was reached."""
+    """Whether the end was reached."""
 
 
 class RecipientRecord(Struct, frozen=True):
-    """Where a job stands with one user; the id is known once they are enqueued."""
+    """The state of one user in a job; the id is known once they are enqueued."""
 
     status: NotificationStatus
     notification_id: NotificationId | None = None
@@ -105,7 +105,7 @@ class Bulk(Protocol):
         ...
 
     async def running(self) -> list[Walking]:
-        """The running jobs, those of which least waits first."""
+        """List the running jobs, those with the fewest waiting recipients first."""
         ...
 
     async def enqueue(self, app: AppId, job: JobId, most: int, piece: int) -> Enqueued:
@@ -121,7 +121,7 @@ class Bulk(Protocol):
         ...
 
     async def drop_before(self, before: Instant) -> int:
-        """Forget jobs that finished before *before* and have no notification left; how many it was."""
+        """Forget jobs that finished before *before* and have no notification left; return how many it was."""
         ...
 
 
@@ -129,29 +129,29 @@ class BulkViews(Protocol):
     """The reads of bulk jobs."""
 
     async def show(self, app: AppId, job: JobId) -> JobRecord | None:
-        """One job."""
+        """Return one job."""
         ...
 
     async def list(self, app: AppId, before: JobId | None, n: int) -> list[JobRecord]:
-        """At most *n* jobs of an app, newest first, older than *before*."""
+        """List at most *n* jobs of an app, newest first, older than *before*."""
         ...
 
     async def recipient(self, app: AppId, job: JobId, user_id: UserId) -> RecipientRecord | None:
-        """Where a job stands with one user; None where they are no recipient of it, or no such job is known."""
+        """Return the state of one user in a job; None where they are no recipient of it, or no such job is known."""
         ...
 
 
 class OptOuts(Protocol):
-    """Who wants no bulk sends."""
+    """The store of users who want no bulk sends."""
 
     async def put(self, app: AppId, user_id: UserId, at: Instant) -> None:
-        """Leave this user out from now on, also of what is enqueued and not yet handed over."""
+        """Leave this user out from now on, also of sends that are enqueued and not yet handed over."""
         ...
 
     async def remove(self, app: AppId, user_id: UserId) -> bool:
-        """Take it back; False where there was nothing."""
+        """Remove an opt-out; False where there was none."""
         ...
 
     async def has(self, app: AppId, user_id: UserId) -> bool:
-        """Whether this user opted out."""
+        """Tell whether this user opted out."""
         ...

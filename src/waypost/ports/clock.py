@@ -9,28 +9,28 @@ from waypost.domain.time import Instant
 
 
 class Clock(Protocol):
-    """Wall time for TTLs and schedules, monotonic time for leases, breakers and deadlines."""
+    """A clock: wall time for TTLs and schedules, monotonic time for leases, breakers and deadlines."""
 
     def now(self) -> Instant:
-        """Wall clock, milliseconds."""
+        """Read the wall clock, in milliseconds."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds on a clock that never goes back; only differences mean something."""
+        """Read a clock that never goes back, in seconds; only differences mean something."""
         ...
 
 
 class Ids(Protocol):
-    """Makes notification ids."""
+    """A maker of notification ids."""
 
     def next(self, count: int) -> list[NotificationId]:
-        """*count* ids in order; ids of one process never go back, whatever the clock does."""
+        """Make *count* ids in order; ids of one process never go back, whatever the clock does."""
         ...
 
 
 class RandomSource(Protocol):
-    """Chance."""
+    """A source of random numbers."""
 
     def __call__(self) -> float:
-        """A number from 0 to 1."""
+        """Draw a number from 0 to 1."""
         ...

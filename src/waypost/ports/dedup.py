@@ -1,4 +1,4 @@
-"""Dedup keys beside the accept that claims them."""
+"""Dedup keys: the operations beside the accept that claims them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class Claimed(Struct, frozen=True):
 
 
 LookUp = Callable[[Sequence[bytes], Instant], Awaitable[Mapping[bytes, Claimed]]]
-"""Which of some keys are claimed at a time; Unavailable."""
+"""A question which of some keys are claimed at a time; Unavailable."""
 
 
 class Dedup(Protocol):
     """The windows of claimed keys; claiming itself is part of ``Work.accept``."""
 
     async def forget(self, keys: Sequence[bytes]) -> int:
-        """End the windows of *keys* now, so that the next equal request is new; how many were open."""
+        """End the windows of *keys* now, so that the next equal request is new; return how many were open."""
         ...
 
     async def drop_over(self) -> int:
-        """Clear away keys whose windows are over; how many pieces of storage that freed."""
+        """Delete keys whose windows are over; return how many pieces of storage that freed."""
         ...

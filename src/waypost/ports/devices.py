@@ -41,15 +41,15 @@ class Use(Struct, frozen=True):
 
 
 class Lookup(Protocol):
-    """Who owns which device, as a delivery asks."""
+    """A reader of the registry for deliveries: the devices of users."""
 
     async def for_users(self, users: Sequence[tuple[AppId, UserId]]) -> list[list[Device]]:
-        """The active devices of each user, in the order asked, each list by platform then device id."""
+        """Return the active devices of each user, in the order asked, each list by platform then device id."""
         ...
 
 
 class Devices(Lookup, Protocol):
-    """The registry: a token has one owner at a time. Deactivation keeps the row."""
+    """The device registry: a token has one owner at a time. Deactivation keeps the row."""
 
     async def upsert(self, registration: Registration, now: Instant, cap: int) -> Registered:
         """Register or refresh one device; safe against concurrent calls for the same device or token.
@@ -61,7 +61,7 @@ class Devices(Lookup, Protocol):
         ...
 
     async def of_user(self, app: AppId, user_id: UserId, *, inactive: bool = False) -> list[Device]:
-        """A user's devices, newest registration first; with *inactive*, the deactivated ones too."""
+        """Return a user's devices, newest registration first; with *inactive*, the deactivated ones too."""
         ...
 
     async def deactivate(self, app: AppId, user_id: UserId, device_id: DeviceId) -> bool:
@@ -84,7 +84,7 @@ class Devices(Lookup, Protocol):
         ...
 
     async def scan(self, app: AppId, after: tuple[UserId, DeviceId] | None, n: int) -> list[Device]:
-        """At most *n* active devices of an app, after the key given: one page of a walk, which ends with an empty one.
+        """Return at most *n* active devices of an app after the key given: one page of a walk; an empty one ends it.
 
         The users come in an order of the store's own, each with all devices by id.
         """

@@ -1,4 +1,4 @@
-"""Forgetting a person: what the store knows of a user, but for what must go on adding up."""
+"""Forgetting a person: all that the store knows of a user, except sums that must go on adding up."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from waypost.domain.ids import AppId, NotificationId, UserId
 from waypost.domain.time import Instant
 
 ERASED_DEVICE = "erased"
-"""The device of a receipt that nobody's is any more."""
+"""The device of a receipt that belongs to nobody any more."""
 
 
 class Erasure(Struct, frozen=True):
     """An order to forget a user, which stands until it is carried out."""
 
     id: NotificationId
-    """Of the same kind as those of notifications."""
+    """The id, of the same kind as those of notifications."""
     app: AppId
     user_id: UserId
     tombstone: UserId
-    """Random, another for each erasure: in the place of the user in what stays."""
+    """The tombstone, random and another for each erasure, in the place of the user in what stays."""
     asked_at: Instant
-    """What came later is not erased: the user may be back."""
+    """The time of the order. What came later is not erased: the user may be back."""
 
 
 class Erasures(Protocol):
-    """Orders, and the pages in which they are carried out; each page may be repeated."""
+    """The store of orders to forget users, carried out in pages; each page may be repeated."""
 
     async def ask(self, erasure: Erasure) -> Erasure:
-        """Keep the order, durably; where one for this user stands already, that is given."""
+        """Store the order durably; return the one for this user that stands already, if any."""
         ...
 
     async def of(self, app: AppId, user: UserId) -> Erasure | None:
-        """The order for this user that is not carried out."""
+        """Return the order for this user that is not carried out yet."""
         ...
 
     async def standing(self, n: int, after: NotificationId | None = None) -> Sequence[Erasure]:
-        """At most *n* orders that are not carried out, the oldest first; those *after* an id, where it is given."""
+        """List at most *n* orders not carried out yet, the oldest first; those *after* an id, where it is given."""
         ...
 
     async def unfinished(self, erasure: Erasure, n: int) -> Sequence[NotificationId]:
-        """At most *n* notifications of the user that are not final."""
+        """List at most *n* notifications of the user that are not final."""
         ...
 
     async def blank(self, erasure: Erasure, n: int) -> int:
@@ -54,9 +54,9 @@ class Erasures(Protocol):
         ...
 
     async def strike(self, erasure: Erasure) -> None:
-        """Take the user out of lists of bulk jobs."""
+        """Remove the user from lists of bulk jobs."""
         ...
 
     async def finish(self, erasure: Erasure, at: Instant) -> None:
-        """It is carried out: the order itself forgets the user."""
+        """Mark an order as carried out, and remove the user's name from it."""
         ...

@@ -11,14 +11,14 @@ from waypost.domain.time import SECOND_MS
 from waypost.ports.work import Conflicting, Duplicate, InProgress, NewNotification
 
 HOLD_MS = 30 * SECOND_MS
-"""How long a key waits for its request to become durable."""
+"""Milliseconds that a key waits for its request to become durable."""
 
 Held = NotificationId | Duplicate | Conflicting | InProgress
-"""The id under which a request may become durable, or why it may not."""
+"""The id under which a request may become durable, or the reason why it may not."""
 
 
 class Holds(Protocol):
-    """A key is held while its request becomes durable, and done from then to the end of its window."""
+    """A store of dedup keys: a key is held while its request becomes durable, then done until its window ends."""
 
     async def hold(self, arrivals: Sequence[NewNotification]) -> list[Held]:
         """Hold the keys of each arrival for HOLD_MS, or say what they stand for; one answer each, in order.
@@ -30,5 +30,5 @@ class Holds(Protocol):
         ...
 
     async def confirm(self, claims: Sequence[tuple[Claim, NotificationId]]) -> None:
-        """These are durable under these ids: their windows begin."""
+        """Begin the windows of these claims, since their notifications are durable under these ids."""
         ...

@@ -1,4 +1,4 @@
-"""A stream of jobs that is its producers' own: whoever works it off reads, notes what became of open ones, finishes."""
+"""A stream of jobs that is its producers' own: whoever works it off reads, notes the state of open ones, finishes."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from msgspec import Struct
 
 
 class HandedJob(Struct, frozen=True):
-    """An entry in the hands of one consumer, until it is finished or was silent about it for too long."""
+    """An entry handed to one consumer, until it is finished or nothing was heard of it for too long."""
 
     entry: str
-    """Its id in the stream."""
+    """The id in the stream."""
     fields: Mapping[bytes, bytes]
     deliveries: int = 1
-    """How often it was handed out, this time included."""
+    """The number of times it was handed out, this one included."""
     note: bytes | None = None
-    """What whoever had it before kept of it."""
+    """The note that its last consumer kept of it."""
 
 
 class Jobs(Protocol):
-    """One consumer of one group of a stream. An exception (``Unavailable``) means that nobody knows whether the call
-    was done, and everything is safe to repeat.
+    """A consumer of one group of a stream. An exception (``Unavailable``) means that nobody knows whether the call was
+    done, and everything is safe to repeat.
     """
 
     async def take(self, n: int) -> list[HandedJob]:
-        """At most *n* entries: first those that another consumer was silent about, then fresh ones. Never waits."""
+        """Take at most *n* entries: first those another consumer was silent about, then fresh ones. Never waits."""
         ...
 
     async def keep(self, notes: Mapping[str, bytes]) -> None:
-        """Replace the note of each entry that is still this consumer's, for whoever has it next."""
+        """Replace the note of each entry that is still this consumer's, for its next consumer."""
         ...
 
     async def hold(self, entries: Sequence[str]) -> set[str]:
@@ -41,5 +41,5 @@ class Jobs(Protocol):
         ...
 
     async def finish(self, entries: Sequence[str]) -> set[str]:
-        """Acknowledge those that are still this consumer's, and forget their notes; which they were."""
+        """Acknowledge entries that are still this consumer's, and forget their notes; return which they were."""
         ...

@@ -1,4 +1,4 @@
-"""The journal: what each accept and settle changed, for the reporting stages that tail it."""
+"""The journal: the changes of each accept and settle, for the reporting stages that tail it."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from waypost.domain.moves import Moved
 
 
 class JournalRow(Struct, frozen=True):
-    """One transaction's changes at its position."""
+    """The changes of one transaction, and their position."""
 
     position: int
     moves: tuple[Moved, ...]
 
 
 class Journal(Protocol):
-    """Tailed by position, at least once, by each reader for itself."""
+    """The log of changes; each reader reads on from a position of its own, at least once."""
 
     async def read(self, after: int, n: int) -> list[JournalRow]:
-        """At most *n* rows after a position, in order."""
+        """Return at most *n* rows after a position, in order."""
         ...
 
     async def position(self, reader: str) -> int:
-        """Where *reader* stands; 0 for a new one."""
+        """Return the position of *reader*; 0 for a new one."""
         ...
 
     async def advance(self, reader: str, position: int) -> None:
-        """Store where *reader* stands."""
+        """Store the position of *reader*."""
         ...
 
     async def drop_before(self, position: int, n: int) -> int:
-        """Delete at most *n* rows before a position; how many it was."""
+        """Delete at most *n* rows before a position; return how many it was."""
         ...

@@ -1,4 +1,4 @@
-"""API keys: who may call."""
+"""API keys: the callers and their rights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from waypost.domain.time import Instant, later
 
 
 class ApiKey(Struct, frozen=True):
-    """A key as stored: its secret only as a hash."""
+    """An API key as stored: its secret only as a hash."""
 
     prefix: str
     """The part that is shown and looked up by, such as ``wp_4k2h9x7a``."""
@@ -28,7 +28,7 @@ class ApiKey(Struct, frozen=True):
     revoked_at: Instant | None = None
     scopes: frozenset[Scope] = EVERY_SCOPE
     expires_at: Instant | None = None
-    """From then on it is refused; None is never."""
+    """The time from which it is refused; None is never."""
     made_for_ms: int | None = None
     """Of a key that was replaced, which ends sooner than it was made for: how long that was; 0 is for ever."""
 
@@ -37,7 +37,7 @@ class Keys(Protocol):
     """The store of API keys."""
 
     async def find(self, prefix: str) -> ApiKey | None:
-        """The key with this prefix, revoked or not."""
+        """Return the key with this prefix, revoked or not."""
         ...
 
     async def add(self, key: ApiKey) -> None:
@@ -45,7 +45,7 @@ class Keys(Protocol):
         ...
 
     async def all(self, app: AppId | None = None) -> list[ApiKey]:
-        """Every key, oldest first."""
+        """List every key, oldest first."""
         ...
 
     async def revoke(self, prefix: str, at: Instant) -> bool:
@@ -73,7 +73,7 @@ def issued(
     scopes: frozenset[Scope] = EVERY_SCOPE,
     lifetime_ms: int | None = None,
 ) -> ApiKey:
-    """A new key as it is stored; without a lifetime it lives until it is revoked.
+    """Build the stored form of a new key; without a lifetime it lives until it is revoked.
 
     An InvalidRequest where the caller's name holds a colon: those are an issuer's (``login:alice``) or ours.
     """
@@ -86,14 +86,14 @@ def issued(
 
 
 def successor(old: ApiKey, made: NewKey, now: Instant) -> ApiKey:
-    """The key that takes the place of *old*: the same caller and scopes, and as long a life."""
+    """Build the key that replaces *old*: the same caller and scopes, and as long a life."""
     lifetime_ms = made_for_ms(old)
     ends = later(now, lifetime_ms) if lifetime_ms else None
     return ApiKey(made.prefix, made.secret_hash, old.app, old.caller, now, scopes=old.scopes, expires_at=ends)
 
 
 def made_for_ms(key: ApiKey) -> int:
-    """How long a life a key was given; 0 is for ever."""
+    """Return the lifetime that a key was given, milliseconds; 0 is without end."""
     if key.made_for_ms is not None:
         return key.made_for_ms
     return 0 if key.expires_at is None else key.expires_at - key.created_at

@@ -1,4 +1,4 @@
-"""The ledger: what is recorded where the log is the truth, and the log as the recorder reads it."""
+"""The ledger: the record where the log is the truth, and the log as the recorder reads it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from waypost.ports.work import Settled
 
 
 class Arrived(Struct, frozen=True, tag=True):
-    """A notification was accepted."""
+    """The news that a notification was accepted."""
 
     notification: Notification
     claims: tuple[Claim, ...] = ()
@@ -24,41 +24,41 @@ class Arrived(Struct, frozen=True, tag=True):
 
 
 class Decided(Struct, frozen=True, tag=True):
-    """Something of a notification was settled."""
+    """The news that something of a notification was settled."""
 
     settled: Settled
     withdrawn: str | None = None
-    """Why the notification was taken back, where it was."""
+    """The reason why the notification was taken back, where it was."""
 
 
 LogEntry = Arrived | Decided
 
 
 class Mark(Struct, frozen=True):
-    """A step of a recorder in one part of the log (a partition), by positions there."""
+    """The progress of a recorder in one part of the log (a partition), by positions there."""
 
     part: str
     since: int
     until: int
-    """What is before this position is recorded once the step is made."""
+    """The position before which everything is recorded once the step is made."""
 
 
 class Batch(Struct, frozen=True):
-    """What a recorder read next, and the steps that are made when it is recorded; empty where nothing came."""
+    """The entries that a recorder read next, and its progress once they are recorded; empty where nothing came."""
 
     entries: Sequence[LogEntry] = ()
     marks: Sequence[Mark] = ()
 
 
 class Completed(Struct, frozen=True):
-    """Of these parts all is recorded that was accepted before *until*, by the time in its id."""
+    """The report that of these parts all is recorded that was accepted before *until*, by the time in its id."""
 
     parts: Sequence[str]
     until: Instant
 
 
 class Ledger(Protocol):
-    """The door by which recorders write down what the log says, each that of its own parts of the log."""
+    """The store into which recorders write what the log says, each for its own parts of the log."""
 
     async def begin(self, known: Mapping[str, int], every: Collection[str]) -> Mapping[str, int]:
         """Answer at which position each part in *known* goes on; one that was never recorded begins where *known* says.
@@ -84,11 +84,11 @@ class Ledger(Protocol):
         ...
 
     async def of_log(self, app: AppId, ids: Sequence[NotificationId]) -> Mapping[NotificationId, Notification]:
-        """Those of *ids* that the app has, that are not final, and whose truth is the log."""
+        """Return those of *ids* that the app has, that are not final, and whose truth is the log."""
         ...
 
     async def older(self, order: Supersede) -> Sequence[NotificationId]:
-        """The notifications that a supersession is about: of a collapse key, the open ones that are recorded."""
+        """List the notifications that a supersession is about: of a collapse key, the open ones that are recorded."""
         ...
 
     async def close_intents(self, n: int) -> int:
@@ -99,7 +99,7 @@ class Ledger(Protocol):
         ...
 
     async def complete(self, completed: Completed) -> None:
-        """Note how far some parts are; never takes anything back."""
+        """Note how far some parts are recorded; never takes anything back."""
         ...
 
     async def complete_until(self) -> Instant:
@@ -108,7 +108,7 @@ class Ledger(Protocol):
 
 
 class RecordedLog(Protocol):
-    """The log as a recorder reads it: the parts that are its own, each entry at least once."""
+    """The log as a recorder reads it: only its own parts, each entry at least once."""
 
     async def read(self) -> Batch:
         """Read what comes next; empty after a moment in which nothing came.
@@ -118,7 +118,7 @@ class RecordedLog(Protocol):
         ...
 
     async def advance(self) -> None:
-        """Let what was read be behind."""
+        """Move the position past what was read."""
         ...
 
     async def begin_again(self) -> None:

@@ -1,4 +1,4 @@
-"""What has a beginning and an end."""
+"""Parts that have a beginning and an end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Lifecycle(Protocol):
-    """Started once, stopped once; ``stop`` after a failed or missing ``start`` is harmless."""
+    """A part that is started once and stopped once; ``stop`` after a failed or missing ``start`` is harmless."""
 
     async def start(self) -> None:
         """Become usable, or raise and leave nothing behind."""

@@ -8,7 +8,7 @@ from waypost.domain.limits import Granted, Limit, Wait
 
 
 class Limiter(Protocol):
-    """However many take at once, together they never get more than a limit allows."""
+    """A limiter: however many take at once, together they never get more than a limit allows."""
 
     async def take(self, name: str, limit: Limit, n: int = 1) -> Granted | Wait:
         """Take *n* of what goes by *name*, all or nothing, without waiting.

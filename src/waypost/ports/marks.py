@@ -1,4 +1,4 @@
-"""What readers did with their notifications."""
+"""The marks of readers on their notifications."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from waypost.domain.time import Instant
 
 
 class Marks(Protocol):
-    """Marks on notifications; whose they are is for the caller to know. ``Views.detail`` and ``page`` show them.
+    """The marks of readers on notifications; the caller checks whose they are. ``Views.detail`` and ``page`` show them.
 
     They leave with their notification.
     """
 
     async def read(self, notification_id: NotificationId, at: Instant) -> None:
-        """It was read at that time, unless it was before."""
+        """Mark a notification as read at that time, unless it was read before."""
         ...
 
     async def unread(self, notification_id: NotificationId) -> None:
-        """It counts as not read."""
+        """Mark a notification as not read."""
         ...
 
     async def hide(self, notification_id: NotificationId, at: Instant) -> None:
-        """Its reader wants to see it no more."""
+        """Hide a notification from its reader."""
         ...

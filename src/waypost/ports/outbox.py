@@ -1,4 +1,4 @@
-"""What is published to topics that others read, for operators to look at."""
+"""The outbox, for operators to look at: entries that are published to topics that others read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from waypost.domain.time import Instant
 
 
 class EntryState(StrEnum):
-    """How far an entry has come; those that are published are kept for a while."""
+    """The states of an entry; those that are published are kept for a while."""
 
     PENDING = "pending"
     CLAIMED = "claimed"
@@ -21,10 +21,10 @@ class EntryState(StrEnum):
 
 
 class OutboxEntry(Struct, frozen=True):
-    """A notification, or one target of it (*n*), on its way to a topic."""
+    """A notification, or one target of it (*n*), that is to be published to a topic."""
 
     seq: int
-    """Grows in the order in which entries are published."""
+    """The number, growing in the order in which entries are published."""
     notification_id: NotificationId
     n: int | None
     lane: Lane
@@ -35,7 +35,7 @@ class OutboxEntry(Struct, frozen=True):
 
 
 class OutboxQuery(Struct, frozen=True):
-    """Which entries to list: newest first, at most *limit*, older than *before*."""
+    """A filter for entries: newest first, at most *limit*, older than *before*."""
 
     app: AppId
     states: tuple[EntryState, ...] = ()
@@ -47,9 +47,9 @@ class OutboxView(Protocol):
     """The outbox on PostgreSQL, where it is published; empty elsewhere."""
 
     async def entries(self, query: OutboxQuery) -> list[OutboxEntry]:
-        """A page of entries."""
+        """Return a page of entries."""
         ...
 
     async def counts(self, app: AppId) -> dict[EntryState, int]:
-        """How many entries are in each state."""
+        """Count the entries in each state."""
         ...

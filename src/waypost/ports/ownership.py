@@ -1,4 +1,4 @@
-"""Which part of the work this process owns, on stacks where ownership is the lease."""
+"""The part of the work that this process owns, on stacks where ownership is the lease."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from typing import Protocol
 
 
 class Ownership(Protocol):
-    """Shards and roles, each behind a lock that becomes free when its owner dies."""
+    """The shards and roles of a process, each behind a lock that becomes free when its owner dies."""
 
     def owned(self) -> int:
-        """How many shards are this process's."""
+        """Count the shards that this process owns."""
         ...
 
     def sharers(self) -> int | None:
-        """How many processes share the shards; None where those of this machine are all."""
+        """Count the processes that share the shards; None where only those of this machine do."""
         ...
 
     async def attend(self) -> None:
-        """Be known to the others, and know of them, without a share."""
+        """Join the others and know of them, without a share."""
         ...
 
     async def acquire(self, wanted: int) -> int:
-        """Take at most *wanted* free shards; how many it got. Their open work becomes leasable."""
+        """Take at most *wanted* free shards; return how many it got. Their open work becomes leasable."""
         ...
 
     async def leave(self) -> None:
-        """Be no longer one of those who share the shards; what is owned stays so until it is handed over."""
+        """Leave those who share the shards; what is owned stays so until it is handed over."""
         ...
 
     def offer(self, n: int) -> None:
@@ -33,11 +33,11 @@ class Ownership(Protocol):
         ...
 
     async def hand_over(self) -> int:
-        """Let go of the offered shards that hold no leased item; how many it was."""
+        """Release the offered shards that hold no leased item; return how many it was."""
         ...
 
     def offered(self) -> int:
-        """How many offered shards are still held."""
+        """Count the offered shards that are still held."""
         ...
 
     async def take_role(self, name: str) -> bool:

@@ -6,18 +6,18 @@ from collections.abc import Callable
 from typing import Protocol
 
 Answerer = Callable[[bytes], bytes | None]
-"""Called on the event loop with a question's body; None is silence."""
+"""A function called on the event loop with a question's body; None is silence."""
 
 
 PROCESS_ENDED = "ended"
-"""Told by the supervisor when it saw a process end; the body is its number."""
+"""The topic by which the supervisor tells that it saw a process end; the body is its number."""
 
 
 class Peers(Protocol):
-    """Small messages between the workers of one supervisor; with one worker there is nobody to talk to."""
+    """The other workers of one supervisor, reached by small messages; with one worker there is nobody to talk to."""
 
     def on(self, topic: str, answer: Answerer) -> None:
-        """Let *answer* see every message of *topic*; what it returns goes back to an asker."""
+        """Call *answer* with every message of *topic*; what it returns goes back to an asker."""
         ...
 
     def tell(self, topic: str, body: bytes = b"") -> None:
@@ -25,5 +25,5 @@ class Peers(Protocol):
         ...
 
     async def ask(self, topic: str, body: bytes, timeout_s: float) -> list[bytes]:
-        """Ask every other worker; the answers that came in time."""
+        """Ask every other worker; return the answers that came in time."""
         ...

@@ -1,4 +1,4 @@
-"""How a sender is plugged in: one value that its package names under the entry points ``waypost.senders``."""
+"""Plug-ins: how a sender is plugged in, as one value named under the entry points ``waypost.senders``."""
 
 from __future__ import annotations
 
@@ -24,55 +24,56 @@ ENTRY_POINTS: Final = "waypost.senders"
 
 
 class Means(Struct, frozen=True):
-    """What every sender is given."""
+    """The tools that every sender is given."""
 
     clock: Clock
     telemetry: Telemetry
     shared_dir: Path | None = None
-    """Where the workers of this machine keep what they share, in small files; None where nothing is to be shared."""
+    """The folder of small files that the workers of this machine share; None where nothing is to be shared."""
     slot: int = 0
-    """Which worker it is, from 0 to 63: no two of a machine at once have the same."""
+    """The number of the worker, from 0 to 63: no two of a machine at once have the same."""
 
 
 def no_faults(_content: Content, _kind: Kind) -> list[Fault]:
-    """Nothing of a submission is refused."""
+    """Accept every submission."""
     return []
 
 
 def any_token(_app: AppId, _settings: Any) -> RegistrationCheck:
-    """A device is known by its token, which may be any text."""
+    """Return the check for devices that are known by their token, which may be any text."""
     return is_token_alone
 
 
 class SenderPlugin(Struct, frozen=True, kw_only=True):
-    """One channel: what it serves, what an operator can say of it, and how its senders are made.
+    """A channel: what it serves, what an operator can set for it, and how its senders are made.
 
     Names are 1 to 32 lower-case letters, digits and ``_``, a letter first. Nothing here does I/O or waits.
     """
 
     channel: Channel
-    """Also the name of the entry point, of the section of an app's settings, and of the overrides of a submission."""
+    """The channel; also the name of the entry point, of the section of an app's settings, and in overrides."""
     title: str
-    """As people say it, such as ``Web Push``."""
+    """The title that people know, such as ``Web Push``."""
     platforms: tuple[Platform, ...]
-    """Whose devices it reaches; each platform has one channel."""
+    """The platforms whose devices it reaches; each platform has one channel."""
     settings: type[Struct]
-    """Of the section ``apps.<app>.<channel>``: frozen, with a text under each field; ``…_file`` is a path."""
+    """The settings in the section ``apps.<app>.<channel>``: frozen, with a text under each field; ``…_file`` is a path.
+    """
     build: Callable[[CredentialId, Any, Means], Sender]
-    """The sender of one section, not yet started; an app may have several, each with a credential of its own."""
+    """Builds the sender of one section, not yet started; an app may have several, each with its own credential."""
     content_check: ContentCheck = no_faults
-    """What the channel could never send, asked at intake in every app that has a section."""
+    """The check for what the channel could never send, asked at intake in every app that has a section."""
     registration_check: Callable[[AppId, Any], RegistrationCheck] = any_token
     """What it could never send to: the check of one app, by its section, or by None where the app has none.
 
     ConfigurationError where the section means nothing.
     """
     broadcasts: tuple[str, ...] = ()
-    """The kinds of ``to`` that it takes: what the provider itself sends on to all who listen."""
+    """The kinds of ``to`` that it takes: audiences that the provider itself sends on to."""
     rate: TokenBucket | None = TokenBucket(100, 10.0)
     """How much the provider takes in a time, where an operator does not say; None is as much as there is.
 
     What is unknown to us is treated with care (requirements S4-29).
     """
     own_fields: tuple[str, ...] = ()
-    """Fields of a submission that speak of this channel alone: refused in an app without a section."""
+    """The fields of a submission that speak of this channel alone: refused in an app without a section."""

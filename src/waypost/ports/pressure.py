@@ -1,4 +1,4 @@
-"""How hard it is to be accepted at the moment: what the doors shed by."""
+"""The pressure on intake: how long it takes to be accepted, by which entry points shed load."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from msgspec import Struct
 
 
 class Cause(StrEnum):
-    """What waits too long for its commit."""
+    """The cause of pressure: what waits too long for its commit."""
 
     ACCEPTS = "accepts"
-    """What callers have submitted."""
+    """Submissions of callers."""
     OUTCOMES = "outcomes"
-    """What was sent and must be recorded, and whatever else is written beside what is accepted."""
+    """Outcomes that must be recorded, and whatever else is written beside submissions."""
 
 
 class Pressure(Struct, frozen=True):
-    """How long is waited for a commit, as shares of what is allowed: 0 is no wait at all; from 1 on it is too long."""
+    """The wait for a commit, as shares of what is allowed: 0 is no wait at all; from 1 on it is too long."""
 
     accepts: float
-    """How long a submission would wait."""
+    """The wait of a submission."""
     outcomes: float
-    """How long an outcome has waited."""
+    """The wait of an outcome."""
 
     @property
     def share(self) -> float:
@@ -32,14 +32,14 @@ class Pressure(Struct, frozen=True):
 
     @property
     def cause(self) -> Cause:
-        """Which of both it is."""
+        """The cause: which of both waits longer."""
         return Cause.OUTCOMES if self.outcomes > self.accepts else Cause.ACCEPTS
 
     @property
     def stops_leases(self) -> bool:
-        """What was sent waits too long to be recorded: sending more would make it longer."""
+        """Whether to lease no more: what was sent waits too long to be recorded, and sending would make it longer."""
         return self.outcomes >= 1
 
 
 CALM: Final = Pressure(0.0, 0.0)
-"""Nobody waits."""
+"""The pressure where nobody waits."""

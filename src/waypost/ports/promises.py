@@ -1,4 +1,4 @@
-"""What a stack promises of the work that it holds: each contract test of ``Work`` names what it needs of this.
+"""The promises of a stack on the work that it holds: each contract test of ``Work`` names those it needs.
 
 A stack keeps every promise unless its adapter says that it lacks one, and what happens there instead.
 """

@@ -1,4 +1,4 @@
-"""Forgetting what is long over."""
+"""Retention: deleting what is long over."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from waypost.domain.time import Instant
 
 
 class Retention(Protocol):
-    """Clears away finished notifications with their content and receipts; open ones stay, whatever their age."""
+    """The retention of finished notifications, which deletes them with content and receipts; open ones stay."""
 
     async def drop_whole(self, before: Instant) -> Instant:
         """Drop at once what can be of what is over *before*; give that before which the rest goes by ``drop_before``.

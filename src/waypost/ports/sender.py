@@ -1,4 +1,4 @@
-"""How a provider is spoken to."""
+"""Senders: how a provider is spoken to."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Report = Callable[[Delivery, Outcome], None]
 
 
 class Capabilities(Struct, frozen=True):
-    """What a sender can do and needs."""
+    """The abilities and needs of a sender."""
 
     channel: Channel
     request_timeout_ms: int
-    """From hand-over to outcome at most."""
+    """Milliseconds from hand-over to outcome at most."""
     max_in_flight: int
-    """Deliveries it can usefully hold at once."""
+    """The most deliveries it can usefully hold at once."""
     payload_limit_bytes: int
     scope_of: Callable[[Delivery], str] | None = None
     """Which part of the provider a delivery hangs on (a topic, a push service's origin); called for each.
@@ -34,19 +34,19 @@ class Capabilities(Struct, frozen=True):
 
     @property
     def late_after_s(self) -> float:
-        """When an answer is overdue: it may still come until the request times out, but the provider is congested."""
+        """Seconds after which an answer is overdue: it may still come, but the provider is congested."""
         return self.request_timeout_ms / 2000
 
 
 class Health(Struct, frozen=True):
-    """Whether a sender could send now, and why not."""
+    """The health of a sender: whether it could send now, and why not."""
 
     ok: bool
     why: str | None = None
 
 
 class Rendered(Struct, frozen=True):
-    """What would go on the wire, for ``explain``; the token and credentials are left out."""
+    """The request that would be sent, for ``explain``; the token and credentials are left out."""
 
     headers: dict[str, str]
     body: bytes
@@ -57,16 +57,16 @@ class Rendered(Struct, frozen=True):
 
 
 class Sender(Protocol):
-    """Speaks one provider's protocol with one credential of one app."""
+    """A sender speaks one provider's protocol with one credential of one app."""
 
     @property
     def credential(self) -> CredentialId:
-        """What it identifies itself with."""
+        """The credential that it identifies itself with."""
         ...
 
     @property
     def capabilities(self) -> Capabilities:
-        """Constant for the life of the sender."""
+        """The capabilities of the sender, constant for its life."""
         ...
 
     async def start(self) -> None:
@@ -85,11 +85,11 @@ class Sender(Protocol):
         ...
 
     def render(self, delivery: Delivery) -> Rendered:
-        """What ``send`` would put on the wire."""
+        """Show what ``send`` would put on the wire."""
         ...
 
     def health(self) -> Health:
-        """From what was seen last; asks nobody."""
+        """Judge the sender's health by what was seen last, without asking the provider."""
         ...
 
     async def stop(self, timeout_s: float) -> None:

@@ -1,4 +1,4 @@
-"""Where notifications of other programs' making come from: a stream or a topic that a group reads together."""
+"""Sources of other programs' notifications: a stream or a topic that a group reads together."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from typing import Protocol
 from msgspec import Struct
 
 PAYLOAD = b"payload"
-"""The field of what has one value and no fields of its own."""
+"""The field of a message that has one value and no fields of its own."""
 OWN_KEY = b"idempotency_key"
-"""The field by which a producer says itself what is the same said twice."""
+"""The field by which a producer marks messages that say the same."""
 
 
 class Foreign(Struct, frozen=True):
-    """A message as its producer wrote it."""
+    """A message of another system, as its producer wrote it."""
 
     place: str
-    """Where it lies in its stream: the same however often and by whomever it is read, and no other's ever."""
+    """The place in its stream: the same however often and by whomever it is read, and no other's ever."""
     fields: Mapping[bytes, bytes]
 
 
 class RefusedMessage(Struct, frozen=True):
-    """A message that nothing can be made of."""
+    """A message that cannot be turned into a notification."""
 
     message: Foreign
     code: str
     why: str
-    """For people; holds nothing of what the message said."""
+    """The reason, for people; holds nothing of what the message said."""
 
 
 class ReadingLag(Struct, frozen=True):
-    """How far reading is behind writing; None is not known."""
+    """The distance of reading behind writing; None is not known."""
 
     waiting: int | None
     """Messages that nobody has read yet."""
@@ -49,11 +49,11 @@ class Source(Protocol):
 
     @property
     def stream(self) -> str:
-        """What is read, by name: with a message's place it names that message."""
+        """The name of the stream that is read; with a message's place it names that message."""
         ...
 
     async def look(self) -> str:
-        """Say what is there to be read from, without reading; Unavailable where that cannot be done."""
+        """Describe what is there to be read from, without reading; Unavailable where that cannot be done."""
         ...
 
     async def start(self) -> None:
@@ -65,15 +65,15 @@ class Source(Protocol):
         ...
 
     async def ack(self, messages: Sequence[Foreign]) -> None:
-        """Hand these out no more."""
+        """Acknowledge messages: they are not handed out again."""
         ...
 
     async def bury(self, refused: Sequence[RefusedMessage]) -> None:
-        """Put these, whole and with the reason, where dead letters are, and hand them out no more."""
+        """Store messages, whole and with the reason, as dead letters, and do not hand them out again."""
         ...
 
     async def behind(self) -> ReadingLag:
-        """How much there is still to do."""
+        """Measure how much there is still to read."""
         ...
 
     async def stop(self) -> None:

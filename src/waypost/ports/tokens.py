@@ -1,4 +1,4 @@
-"""TokenVerifier of others: who may call, on the word of an issuer."""
+"""Verifiers of tokens of other issuers: who may call, on the word of an issuer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from waypost.domain.time import Instant
 
 
 class Bearer(Struct, frozen=True):
-    """Whom a token speaks for, and what they may do."""
+    """The caller that a token speaks for, and what they may do."""
 
     app: AppId
     name: CallerId
@@ -24,10 +24,10 @@ class Bearer(Struct, frozen=True):
 
 
 class TokenVerifier(Protocol):
-    """Verifies signed tokens."""
+    """A verifier of signed tokens."""
 
     async def verify(self, token: str) -> Bearer:
-        """Whom *token* speaks for.
+        """Verify *token* and return whom it speaks for.
 
         WaypostError (``unauthenticated``) says which check it does not pass, and nothing of the token; Unavailable
         where the issuer's keys are not known yet and cannot be had.

@@ -1,4 +1,4 @@
-"""The reads: what is known of notifications, their receipts and dead letters."""
+"""The reads of notifications, their receipts and dead letters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from waypost.domain.time import Instant
 
 
 class NotificationRecord(Struct, frozen=True):
-    """A notification as it stands; *status* is as read now (``scheduled``, ``processing`` are derived)."""
+    """A notification and its state; *status* is as read now (``scheduled``, ``processing`` are derived)."""
 
     notification: Notification
     status: NotificationStatus
@@ -23,16 +23,16 @@ class NotificationRecord(Struct, frozen=True):
     reason: str | None = None
     duplicate_of: NotificationId | None = None
     round: int = 1
-    """Grows with each replay."""
+    """The round, which grows with each replay."""
     recorded: bool = True
-    """False while only the log has it: the ledger follows in a moment."""
+    """Whether it is recorded: False while only the log has it; the ledger follows in a moment."""
     content_known: bool = True
     """False where it is not recorded and was accepted elsewhere: of *notification* only ``id``, ``app`` and
     ``created_at`` mean something, and it may never have been accepted."""
 
 
 class Marked(Struct, frozen=True):
-    """What its reader did with a notification (ports.marks)."""
+    """The marks that a notification's reader made (ports.marks)."""
 
     read_at: Instant | None = None
     hidden_at: Instant | None = None
@@ -49,7 +49,7 @@ class NotificationDetail(Struct, frozen=True):
 
 
 class HistoryQuery(Struct, frozen=True):
-    """Which notifications to list: newest first, at most *limit*, older than *before*."""
+    """A filter for notifications: newest first, at most *limit*, older than *before*."""
 
     app: AppId
     user_id: UserId | None = None
@@ -59,21 +59,21 @@ class HistoryQuery(Struct, frozen=True):
 
 
 class PageQuery(Struct, frozen=True):
-    """Which of the visible notifications of a user to list: newest first, *limit* after the first *offset*."""
+    """A filter for the visible notifications of a user: newest first, *limit* after the first *offset*."""
 
     app: AppId
     user_id: UserId
     statuses: tuple[NotificationStatus, ...]
     waiting: bool | None = None
-    """Of those being processed only where every target was tried and waits (True), or only the others (False)."""
+    """Whether to list, of those being processed, only where every target was tried and waits (True), or the others."""
     types: tuple[str | None, ...] = ()
-    """Of any where there are none."""
+    """The types; of any where there are none."""
     offset: int = 0
     limit: int = 20
 
 
 class Page(Struct, frozen=True):
-    """A page of a user's notifications, without their duplicates' records, and how many there are in all."""
+    """A page of a user's notifications, without their duplicates' records, and the total number of them."""
 
     details: tuple[NotificationDetail, ...]
     total: int
@@ -87,7 +87,7 @@ class DeadLetter(Struct, frozen=True):
 
 
 class DeadQuery(Struct, frozen=True):
-    """Which dead letters to list: newest first, older than *before* (notification id, target number)."""
+    """A filter for dead letters: newest first, older than *before* (notification id, target number)."""
 
     app: AppId
     code: str | None = None
@@ -98,28 +98,28 @@ class DeadQuery(Struct, frozen=True):
 
 
 class Views(Protocol):
-    """Reads by key or by cursor (the last key seen); none holds a cursor open."""
+    """The reads by key or by cursor (the last key seen); none holds a cursor open."""
 
     async def detail(self, app: AppId, notification_id: NotificationId) -> NotificationDetail | None:
-        """One notification of an app with its receipts; None where the app has no such notification."""
+        """Return one notification of an app with its receipts; None where the app has no such notification."""
         ...
 
     async def history(self, query: HistoryQuery) -> list[NotificationRecord]:
-        """A page of notifications, newest first."""
+        """Return a page of notifications, newest first."""
         ...
 
     async def page(self, query: PageQuery) -> Page:
-        """A page of what a user sees as theirs: nothing hidden."""
+        """Return a page of a user's notifications, without those that were hidden."""
         ...
 
     async def dead(self, query: DeadQuery) -> list[DeadLetter]:
-        """A page of dead letters, newest first."""
+        """Return a page of dead letters, newest first."""
         ...
 
     async def balance(self, app: AppId | None = None) -> Mapping[NotificationStatus, int]:
-        """How many notifications are in each stored status, by counting rows: for tests, reports and operators."""
+        """Count the notifications in each stored status, by counting rows: for tests, reports and operators."""
         ...
 
     async def statuses(self, app: AppId, ids: Sequence[NotificationId]) -> dict[NotificationId, NotificationStatus]:
-        """The status of each known id."""
+        """Return the status of each known id."""
         ...

@@ -42,39 +42,39 @@ class Replay(Struct, frozen=True):
 
 
 class Accepted(Struct, frozen=True, tag=True):
-    """Durable; *new* is false where the same id was accepted before."""
+    """The answer that the notification is durable; *new* is false where the same id was accepted before."""
 
     id: NotificationId
     new: bool = True
 
 
 class Duplicate(Struct, frozen=True, tag=True):
-    """Said before: *first_id* was accepted in its place. *record_id* is the small record a content duplicate leaves."""
+    """The answer that *first_id* said the same before; *record_id* is the small record a content duplicate leaves."""
 
     first_id: NotificationId
     record_id: NotificationId | None = None
 
 
 class Conflicting(Struct, frozen=True, tag=True):
-    """The idempotency key was used with another body, for *first_id*."""
+    """The answer that the idempotency key was used with another body, for *first_id*."""
 
     first_id: NotificationId
 
 
 class InProgress(Struct, frozen=True, tag=True):
-    """The key is held by a request that is not yet durable."""
+    """The answer that the key is held by a request that is not yet durable."""
 
     retry_after_ms: int
 
 
 class Unwritten(Struct, frozen=True, tag=True):
-    """It is not known to be durable, though others of its batch are; under the same keys it may be repeated."""
+    """The answer that it may not be durable, though others of its batch are; repeat it under the same keys."""
 
     error: Unavailable
 
 
 class NotReplayable(Struct, frozen=True, tag=True):
-    """Nothing of it can start a new round: not known to this app, still open, or nothing failed."""
+    """The answer that no new round can start: not known to this app, still open, or nothing failed."""
 
     known: bool
 
@@ -83,16 +83,16 @@ Acceptance = Accepted | Duplicate | Conflicting | InProgress | Unwritten | NotRe
 
 
 class WorkItem(Struct, frozen=True):
-    """What is leased: a notification with its targets still to be resolved, or with the stored ones that are due."""
+    """A leased notification, with its targets still to be resolved, or with the stored ones that are due."""
 
     notification: Notification
     open_targets: tuple[OpenTarget, ...] | None
-    """None is fresh work: nothing about its targets is stored yet."""
+    """The open targets; None is fresh work: nothing about its targets is stored yet."""
     devices: tuple[Device, ...] | None = None
     """Read already, of a bulk job's recipient: nothing about the notification itself is stored yet, and its one
     settle gives an outcome to every target but those that wait."""
     siblings: tuple[Receipt, ...] = ()
-    """How the other targets stood when these were released: none of fresh work, nor of what was given back at once."""
+    """The other targets when these were released: none of fresh work, nor of what was given back at once."""
 
 
 class Lease(Struct, frozen=True):
@@ -104,7 +104,7 @@ class Lease(Struct, frozen=True):
 
 
 class Settled(Struct, frozen=True):
-    """What became of (a part of) one leased item."""
+    """The changes for (a part of) one leased item."""
 
     notification: Notification
     changes: tuple[Change, ...] = ()
@@ -113,7 +113,7 @@ class Settled(Struct, frozen=True):
     verdict: NotificationStatus | None = None
     """A final status decided before any target: expired, no_targets, suppressed."""
     given_back: bool = False
-    """Nothing was done with the (rest of the) item: leasable again at once, no attempt spent."""
+    """Whether nothing was done with the (rest of the) item: leasable again at once, no attempt spent."""
 
     @property
     def is_plain(self) -> bool:
@@ -127,16 +127,16 @@ class Settled(Struct, frozen=True):
         return {change.n for change in changes} == {target.n for target in targets}
 
     def step_of(self, progress: Progress, now: Instant) -> Step:
-        """Say what this makes of the notification's *progress*."""
+        """Compute the step that this makes of the notification's *progress*."""
         return progress.settle(self.changes, now, self.targets, self.verdict)
 
     def refused(self) -> list[Stale]:
-        """Name every change as stale: somebody else has the item by now."""
+        """Return every change as stale: somebody else has the item by now."""
         return [Stale(self.notification.id, change.n, change.attempt) for change in self.changes]
 
 
 class Leases(Protocol):
-    """A queue that is worked off, whoever fills it.
+    """A queue of leased work, whoever fills it.
 
     Whatever is said to be written is durable when the call returns; an exception means that nothing of the call was
     written (``Unavailable`` and its kind: try again later). Everything is safe to repeat after a crash.
@@ -167,11 +167,11 @@ class Leases(Protocol):
 
 
 class Work(Leases, Protocol):
-    """Queue, timer, receipts and keys of one stack."""
+    """The queue, timer, receipts and keys of one stack."""
 
     @property
     def promises(self) -> frozenset[Promise]:
-        """Name what is kept of all that is promised: everything, unless the adapter says what it lacks."""
+        """The promises that this adapter keeps: all, unless it names those that it lacks."""
         ...
 
     async def accept(self, batch: Sequence[NewNotification | Replay]) -> list[Acceptance]:
@@ -212,11 +212,11 @@ class Work(Leases, Protocol):
         ...
 
     async def depth(self, lane: Lane) -> int:
-        """How many items are leasable now (an estimate from 10,000 up)."""
+        """Count the items that are leasable now (an estimate from 10,000 up)."""
         ...
 
     async def backlog(self, now: Instant, counts_from: int) -> Waiting:
-        """How many notifications of each lane and app are accepted and not final, wherever they wait or are.
+        """Count the notifications of each lane and app that are accepted and not final, wherever they wait or are.
 
         What is scheduled for after *now* does not count, nor do recipients of bulk jobs of whom nothing is stored yet.
         A lane with fewer than *counts_from* may be left out.

@@ -18,10 +18,10 @@ REST_PER_WAIT = 1.5
 """Late for the next probe, in time for the one after: no delivery makes every probe."""
 
 THROTTLED_IN_A_ROW = 3
-"""Answers that may speak of the whole credential (or scope), with no success between them: then they do."""
+"""The answers in a row, without a success, after which throttling counts for the whole credential (or scope)."""
 
 LATE = "late"
-"""What opened a breaker where it was no outcome: an answer that is overdue."""
+"""The cause of a breaker's opening that was no outcome: an answer that is overdue."""
 
 
 class Circuit:
@@ -37,9 +37,9 @@ class Circuit:
         place: str = "",
         jitter: RandomSource = random.random,
     ) -> None:
-        """*concurrency* counts what goes to this part of the provider alone: nothing where scopes are beneath."""
+        """Create the circuit; *concurrency* counts this part of the provider alone (nothing, if scopes divide it)."""
         self.place = place
-        """Where it stands among the scopes of its credential; "" is the credential itself."""
+        """The place among the scopes of its credential; "" is the credential itself."""
         self.condition = f"breaker:{credential}{place}"
         self.ramp: int | None = None
         """Deliveries in flight allowed while coming back; None once it is over."""
@@ -52,46 +52,46 @@ class Circuit:
         self._came_through = 0
         self._throttled = 0
         self._stuck = 0
-        """In flight since before the breaker went half-open: none of them is the probe."""
+        """The number in flight since before the breaker went half-open: none of them is the probe."""
         self.concurrency = concurrency
         self._jitter = jitter
         self._refusals: Refusals | None = None
-        """None before the first one."""
+        """The refusals; None before the first one."""
         self.opened_by = ""
         """The code of the outcome that opened it last."""
 
     @property
     def scope(self) -> str:
-        """What part of the provider it stands before; "" is the whole credential."""
+        """The part of the provider that it guards; "" is the whole credential."""
         return self._scope.get("scope", "")
 
     @property
     def state(self) -> BreakerState:
-        """As of the last outcome or tick."""
+        """The breaker's state as of the last outcome or tick."""
         return self._breaker.state
 
     @property
     def is_well(self) -> bool:
-        """Whether nothing is known of it that a new one would not know."""
+        """Whether it has no history that a new circuit would lack."""
         return self.ramp is None and self._breaker.failures == 0 and not self._throttled
 
     @property
     def is_at_rest(self) -> bool:
-        """It is well, and nothing is in flight."""
+        """Whether it has no history and nothing is in flight."""
         return self.in_flight == 0 and self.is_well
 
     @property
     def is_steady(self) -> bool:
-        """Neither open nor coming back: what it has no room for now it has in a moment."""
+        """Whether it is neither open nor coming back: what it has no room for now it has in a moment."""
         return self.ramp is None and self.state is BreakerState.CLOSED
 
     @property
     def is_shut(self) -> bool:
-        """Open, and not even a probe may go."""
+        """Whether it is open and not even a probe may go."""
         return self.state is not BreakerState.CLOSED and self.room() == 0
 
     def room(self) -> int:
-        """How many more may go: none while open, one as a probe, then ever more."""
+        """Return how many more deliveries may go: none while open, one as a probe, then ever more."""
         if self.is_well:
             return 1 << 30
         if self.state is BreakerState.OPEN:
@@ -110,7 +110,7 @@ class Circuit:
         return True
 
     def room_for_parked(self) -> int:
-        """How many may come back of what waits under the condition, whatever lane they are of."""
+        """Return how many parked deliveries may come back under the condition, whatever their lane."""
         return min(self.room(), self.concurrency.room_for_parked())
 
     def tick(self, now_s: float, stalled_s: float) -> None:
@@ -137,7 +137,7 @@ class Circuit:
         self._say_open(before, LATE)
 
     def left(self) -> None:
-        """One in flight is back and says nothing; the count may be lost where the place was another scope's since."""
+        """Take back a delivery that says nothing of the provider; the count may be lost if its place was reused."""
         self.in_flight = max(0, self.in_flight - 1)
         self._stuck = min(self._stuck, self.in_flight)
 
@@ -177,7 +177,7 @@ class Circuit:
         return Rest(self.condition, int(self._breaker.wait_s * REST_PER_WAIT * SECOND_MS))
 
     def _refuse(self, denied: CredentialRejected, now_s: float, token: str) -> None:
-        """Whoever is refused stops the others, unless it is known or likely that it is meant alone."""
+        """Weigh a refusal: it stops the others too, unless it is known or likely that this device alone is meant."""
         self._telemetry.count(Metric.DENIED, credential=self._credential, reach=denied.reach)
         self._refusals = self._refusals or Refusals()
         weight = self._refusals.weigh(denied, token)
@@ -189,7 +189,7 @@ class Circuit:
         self.ramp = self._breaker.rules.ramp_start if self.state is BreakerState.OPEN else self.ramp
 
     def _hold(self, throttled: Throttled, now_s: float) -> None:
-        """A quota that is used up pauses the whole credential; the limit of one device, between others, does not."""
+        """Pause the whole credential where its quota is used up; a single device's limit, between others, does not."""
         if self.state is BreakerState.HALF_OPEN and throttled.whole:
             self._fail(now_s)
             self._breaker = held(self._breaker, now_s, max(self._breaker.wait_s, (throttled.wait_ms or 0) / 1000))
@@ -225,6 +225,6 @@ class Circuit:
             self._telemetry.event(Event.BREAKER_OPENED, **named)
 
     def _show(self, is_open: float) -> None:
-        """The metric is the credential's alone: scopes are too many for a label."""
+        """Set the metric for the whole credential only: scopes are too many for a label."""
         if not self._scope:
             self._telemetry.gauge(Metric.BREAKER, is_open, credential=self._credential)

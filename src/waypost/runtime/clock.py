@@ -14,22 +14,22 @@ class SystemClock:
     """The machine's wall and monotonic clocks."""
 
     def now(self) -> Instant:
-        """Wall clock, milliseconds."""
+        """Read the wall clock, in milliseconds."""
         return Instant(time.time_ns() // 1_000_000)
 
     def monotonic(self) -> float:
-        """CLOCK_MONOTONIC, seconds: the same for every process of the machine."""
+        """Read CLOCK_MONOTONIC, in seconds: the same for every process of the machine."""
         return time.monotonic()
 
 
 class RandomIds:
-    """UUIDv7s that never go back within the process."""
+    """A maker of UUIDv7s that never go back within the process."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._floor = 0
 
     def next(self, count: int) -> list[NotificationId]:
-        """*count* ids in order."""
+        """Make *count* ids in order."""
         ids, self._floor = next_ids(self._clock.now(), count, os.urandom(10), self._floor)
         return ids

@@ -1,4 +1,4 @@
-"""Concurrency: what one provider, or one part of it, has in flight, by lane, under a limit that follows its answers."""
+"""Concurrency: the deliveries in flight at a provider, or part of it, by lane, under a limit that its answers set."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from waypost.domain.outcome import Gone, Outcome, Refused, Taken, Throttled, Una
 from waypost.domain.time import Instant
 
 ROUND_S = 0.05
-"""The shortest round."""
+"""Seconds of the shortest round."""
 IDLE_ROUND_S = 1.0
-"""A round in which nothing is in flight; otherwise it lasts until there is an answer."""
+"""Seconds of a round in which nothing is in flight; otherwise it lasts until there is an answer."""
 
 
 class Handed:
-    """A batch that a sender was given at one time; *left* of it have no outcome yet."""
+    """A batch given to a sender at one time; *left* of its deliveries have no outcome yet."""
 
     __slots__ = ("at", "at_s", "left")
 
     def __init__(self, at: Instant, at_s: float, left: int) -> None:
-        """*at* is wall time, *at_s* monotonic."""
+        """Create the batch; *at* is wall time, *at_s* monotonic."""
         self.at = at
         self.at_s = at_s
         self.left = left
 
 
 class Concurrency:
-    """Counts what is in flight and says how much more may go; learns from every answer, acts once a round.
+    """A counter of what is in flight, and of how much more may go; it learns from every answer, acts once a round.
 
     Each lane may fill its share of the limit and no more, so that lanes never wait for each other.
     """
 
     def __init__(self, budgets: Mapping[Lane, int], late_after_s: float) -> None:
-        """*budgets* are what each lane may have at the most; an answer is late after *late_after_s*."""
+        """Create the counter; *budgets* are each lane's upper limits; an answer is late after *late_after_s*."""
         most = sum(budgets.values())
         self._shares = {lane: budget / most for lane, budget in budgets.items()}
         self._lanes = dict.fromkeys(budgets, 0)
@@ -46,52 +46,52 @@ class Concurrency:
         self._seen = Observed()
         self._round_began_s = 0.0
         self._waiting: deque[Handed] = deque()
-        """Handed over, and nothing that was handed over as late or later has been answered."""
+        """The batches handed over after the latest that was answered."""
         self._answered_s = -math.inf
-        """When the latest that was answered had been handed over."""
+        """The time when the latest batch that was answered had been handed over."""
 
     @property
     def limit(self) -> int:
-        """How many may be in flight, all lanes together."""
+        """How many deliveries may be in flight, all lanes together."""
         return int(self._flow.limit)
 
     @property
     def is_queued(self) -> bool:
-        """A queue stands at the provider."""
+        """Whether a queue stands at the provider."""
         return self._flow.is_queued
 
     def most(self, lane: Lane) -> int:
-        """How many *lane* may have in flight."""
+        """Return how many deliveries *lane* may have in flight."""
         return self._most[lane]
 
     def room(self, lane: Lane) -> int:
-        """How many more of *lane* may go."""
+        """Return how many more deliveries of *lane* may go."""
         return max(0, self._most[lane] - self._lanes[lane])
 
     def take(self, lane: Lane) -> None:
-        """Count one more of *lane* in flight."""
+        """Count one more delivery of *lane* in flight."""
         in_flight = self._lanes[lane] = self._lanes[lane] + 1
         if in_flight >= self._most[lane]:
             self._seen.is_limited = True
 
     def give_back(self, lane: Lane) -> None:
-        """Count one less; the count may be lost where the place was somebody else's since."""
+        """Count one delivery less; the count may be lost where the place was somebody else's since."""
         self._lanes[lane] = max(0, self._lanes[lane] - 1)
 
     def refused(self, lane: Lane) -> None:
-        """Something of *lane* is parked because of the limit, among what others of the same provider wait under."""
+        """Note that a delivery of *lane* is parked because of the limit, under the condition that its lanes share."""
         self._refused.add(lane)
 
     def nothing_waits(self) -> None:
-        """Nothing of what was refused is left in the store."""
+        """Note that no parked delivery is left in the store."""
         self._refused.clear()
 
     def room_for_parked(self) -> int:
-        """How many of what was refused may come back: as many as the roomiest of its lanes has room for."""
+        """Return how many parked deliveries may come back: as many as the roomiest of their lanes has room for."""
         return max(self.room(lane) for lane in self._refused or self._lanes)
 
     def handed(self, batch: Handed) -> None:
-        """The sender has *batch*."""
+        """Note that the sender was given *batch*."""
         self._waiting.append(batch)
 
     def landed(self, outcome: Outcome, batch: Handed, now_s: float) -> None:
@@ -103,7 +103,7 @@ class Concurrency:
         elif isinstance(outcome, (Unanswered, Unreachable)) or (isinstance(outcome, Throttled) and outcome.whole):
             self._seen.overloads += 1
             return
-        if not isinstance(outcome, Refused):  # it may be our own, of what was never sent
+        if not isinstance(outcome, Refused):  # we refuse some ourselves, without sending
             self._answered_s = max(self._answered_s, batch.at_s)
 
     def tick(self, now_s: float, stalled_s: float) -> None:
@@ -142,7 +142,7 @@ class Concurrency:
         return batch.at_s < self._answered_s
 
     def slow_down(self, now_s: float) -> None:
-        """An answer is overdue: that is congestion for all that goes this way. From now on the next are watched."""
+        """Lower the limit because an answer is overdue, and watch only what is handed over from now on."""
         self._waiting.clear()
         self._flow = fallen(self._flow, now_s)
         self._share_out()

@@ -18,12 +18,12 @@ LOOK_S = 0.1
 
 
 class Consumer:
-    """Leases from one lane; who else consumes is the queue's business."""
+    """A consumer that leases from one lane; the queue divides the work among consumers."""
 
     def __init__(
         self, context: DeliveryContext, lane: Lane, tickers: Sequence[Ticker], is_due: Callable[[], bool]
     ) -> None:
-        """*is_due* says whether something in hand may wait for its time: then the lane is to look again."""
+        """Create the consumer; *is_due* tells whether something held may wait for its time: then it looks again."""
         self._context = context
         self._loop = LaneLoop(lane, context)
         self._pulse = Pulse(context.gates, context.clock, LOOK_S)
@@ -31,7 +31,7 @@ class Consumer:
         self._is_due = is_due
 
     def wake(self) -> None:
-        """There is something to lease."""
+        """Wake the lane: there is something to lease."""
         self._loop.wake()
 
     async def run(self, stop: asyncio.Event, silence: Callable[[], Coroutine[Any, Any, None]], drain_s: float) -> None:

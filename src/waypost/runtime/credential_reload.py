@@ -1,4 +1,4 @@
-"""The credentials and certificates of a process: used anew when their files change, spoken of before they end."""
+"""The credentials and certificates of a process: reloaded when their files change, with warnings before they end."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from waypost.telemetry import Event, Metric, Telemetry
 
 LOOK_S = 5.0
 WARN_DAYS = 30
-"""How long before its end a credential is spoken of."""
+"""Days before its end from which a credential is warned of."""
 
 
 class LoadedCredential(Protocol):
-    """One credential or certificate in use."""
+    """A credential or certificate in use."""
 
     @property
     def name(self) -> str:
-        """As events, metrics and readiness call it."""
+        """The name by which events, metrics and readiness call it."""
         ...
 
     def made_of(self) -> tuple[object, Sequence[str]]:
-        """The settings and the files that it is made of now."""
+        """Return the settings and the files that it is made of now."""
         ...
 
     async def reload(self) -> None:
@@ -36,15 +36,15 @@ class LoadedCredential(Protocol):
         ...
 
     def ends_at(self) -> Instant | None:
-        """When it ends; None where that is not known."""
+        """Return when it ends; None where that is not known."""
         ...
 
 
 class CredentialReloader:
-    """Looks after what is *held*, in this order (fulfils ports.lifecycle.Lifecycle)."""
+    """A watcher of the credentials *held*, in this order (fulfils ports.lifecycle.Lifecycle)."""
 
     def __init__(self, held: Sequence[LoadedCredential], clock: Clock, telemetry: Telemetry, *, warns: bool) -> None:
-        """To be made before the files are read first. *warns*: whether it is this process that tells of ends."""
+        """Create the watcher, before the files are first read. *warns*: whether this process warns of coming ends."""
         self._held = held
         self._clock = clock
         self._telemetry = telemetry
@@ -57,18 +57,18 @@ class CredentialReloader:
         self._hurried: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Look every few seconds from now on."""
+        """Begin to check every few seconds."""
         self._task = asyncio.create_task(every(LOOK_S, self.look, self._telemetry, "reloader"))
 
     async def stop(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         tasks = [*self._hurried, *filter(None, (self._task,))]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def hurry(self) -> None:
-        """Look now, or as soon as the look that goes on is over."""
+        """Check now, or as soon as the check that is running is over."""
         hurried = asyncio.ensure_future(self.look())
         self._hurried.add(hurried)
         hurried.add_done_callback(self._hurried.discard)
@@ -81,13 +81,14 @@ class CredentialReloader:
                 await self._tell()
 
     def says(self) -> dict[str, str]:
-        """What is near its end, in words."""
+        """Describe what is near its end."""
         now = self._clock.now()
         return {name: why for name, ends_at in self._ends.items() if (why := ending(ends_at, now)) is not None}
 
     async def _look_at(self, place: int, held: LoadedCredential) -> bool:
-        """Whether it is another now; what was refused is tried again when it has changed again, and what failed
-        otherwise at the next look."""
+        """Reload a credential that has changed, and tell whether it did. One that was refused is tried again when
+        it changes again, one that failed otherwise at the next look.
+        """
         state = self._states[place]
         try:
             state = await asyncio.to_thread(_state, held)
@@ -117,12 +118,12 @@ class CredentialReloader:
 
 
 def days_left(ends_at: Instant, now: Instant) -> int:
-    """Whole days; negative once it has ended."""
+    """Return the whole days until *ends_at*; negative once it has passed."""
     return (ends_at - now) // DAY_MS
 
 
 def ending(ends_at: Instant, now: Instant) -> str | None:
-    """What is to be said of an end; None while it is far."""
+    """Describe a coming end; None while it is far."""
     days = days_left(ends_at, now)
     if days >= WARN_DAYS:
         return None
@@ -130,7 +131,7 @@ def ending(ends_at: Instant, now: Instant) -> str | None:
 
 
 def _state(held: LoadedCredential) -> tuple[object, tuple[bytes | None, ...]]:
-    """By the content: the time of a change says less, and is not always a new one."""
+    """Return the settings and the digests of the files: the time of a change says less, and is not always a new one."""
     settings, files = held.made_of()
     return settings, tuple(_digest(file) for file in files)
 

@@ -1,4 +1,4 @@
-"""The delivery context: what the loops of a worker work with."""
+"""The delivery context: the parts that the loops of a worker work with."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from waypost.telemetry import Telemetry
 
 
 class DeliveryContext(Struct, frozen=True):
-    """What every loop of a worker works with."""
+    """The parts that every loop of a worker works with."""
 
     work: Leases
     devices: Lookup
@@ -35,4 +35,4 @@ class DeliveryContext(Struct, frozen=True):
     jitter: RandomSource
     telemetry: Telemetry
     routes: Leases | None = None
-    """What is leased to be routed alone, where sending is apart from it."""
+    """The work that is leased for routing alone, where sending is apart from it."""

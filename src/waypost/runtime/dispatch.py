@@ -8,7 +8,7 @@ from waypost.ports.work import Lease, Settled
 
 
 class Dispatch:
-    """What a worker keeps in memory of an item that it holds; the store keeps the rest."""
+    """The state that a worker keeps in memory of an item that it holds; the store keeps the rest."""
 
     __slots__ = ("changes", "lease", "plan", "started_s", "taken", "waiting")
 
@@ -17,10 +17,10 @@ class Dispatch:
         self.plan = plan
         self.started_s = started_s
         self.waiting = len(plan.deliveries)
-        """Targets without a settlement yet."""
+        """The number of targets without a settlement yet."""
         self.taken = 0
         self.changes: list[Change] = []
-        """Decided, not yet handed to the store."""
+        """The changes that are decided, but not yet handed to the store."""
 
     @property
     def is_due(self) -> bool:
@@ -28,6 +28,6 @@ class Dispatch:
         return self.waiting == 0 or self.plan.item.devices is None
 
     def settled(self) -> Settled:
-        """What the store is told now; takes the changes gathered so far."""
+        """Take the changes gathered so far, as the settlement to write now."""
         changes, self.changes = tuple(self.changes), []
         return Settled(self.plan.item.notification, changes, self.plan.targets, self.plan.verdict)

@@ -1,4 +1,4 @@
-"""Duties: what is done beside delivering, each by one process at a time of those that have its role."""
+"""Duties: the work beside delivering, each done by one process at a time of those that have its role."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TIDY_PAGE = 500
 
 
 class Duty(NamedTuple):
-    """What whoever holds a role does again and again."""
+    """A task that the holder of a role repeats."""
 
     role: Role
     name: str
@@ -53,7 +53,7 @@ class Duty(NamedTuple):
 
 
 class DutyContext(Struct, frozen=True):
-    """What the duties are done on."""
+    """The ports that duties work with."""
 
     work: Work
     devices: Devices
@@ -65,17 +65,17 @@ class DutyContext(Struct, frozen=True):
     keep_days: int
     """Days that finished notifications are kept."""
     record: Callable[[], Awaitable[bool]] | None = None
-    """Writes on the ledger, where a log is ahead of it; whether it found something to write."""
+    """Writes on the ledger, where a log is ahead of it; returns whether it found something to write."""
     shares_recording: bool = False
-    """All processes record at once, each its own part of the log."""
+    """Whether all processes record at once, each its own part of the log."""
     readers: Sequence[Reader] = ()
-    """Of features."""
+    """The journal readers of features."""
     duties: Sequence[Duty] = ()
-    """Of features."""
+    """The duties of features."""
     erases: Sequence[Callable[[Erasure], Awaitable[None]]] = ()
-    """Take a user out of what features keep."""
+    """Functions that remove a user from the rows of features."""
     drops: Mapping[str, Callable[[Instant], Awaitable[int]]] = {}
-    """Delete a page of old rows of a feature, by its name."""
+    """Functions that delete a page of old rows of a feature, by its name."""
 
 
 class Duties:
@@ -88,7 +88,7 @@ class Duties:
         ownership: Ownership,
         expanded: Callable[[Lane], None],
     ) -> None:
-        """*expanded* is told the lane that recipients of a bulk job came into."""
+        """Create the duties; *expanded* is called with the lane that recipients of a bulk job came into."""
         self._context = context
         self._duty_context = duty_context
         self._ownership = ownership
@@ -100,7 +100,7 @@ class Duties:
             context.telemetry.count(Metric.BULK_FAILED, 0, app=app)
 
     def tickers(self, roles: frozenset[Role]) -> list[Ticker]:
-        """Those of *roles*."""
+        """List the tickers of the duties of *roles*."""
         duties = [
             Duty(Role.REPORT, "report", REPORT_S, self._report),
             Duty(Role.RECORDER, "record", RECORD_S, self._record),
@@ -117,7 +117,7 @@ class Duties:
         return [(name, every_s, partial(self._do, role, act)) for role, name, every_s, act in duties if role in roles]
 
     def stop(self) -> None:
-        """Begin no further page."""
+        """Stop before the next page."""
         self._stopping = True
 
     async def _do(self, role: Role, act: Callable[[], Awaitable[None]]) -> None:
@@ -142,7 +142,7 @@ class Duties:
             pass
 
     async def _record(self) -> None:
-        """Write down what the log says, until there is no more."""
+        """Record what the log says, until there is no more."""
         while self._duty_context.record is not None and await self._duty_context.record():
             pass
 
@@ -163,18 +163,18 @@ class Duties:
                 self._expanded(Lane.BULK)
 
     async def _tidy(self) -> None:
-        """Finish bulk jobs that are through, and stop what is still open of those that were cancelled."""
+        """Finish bulk jobs that are through, and stop the open part of those that were cancelled."""
         now = self._context.clock.now()
         for app, notification_id in await self._duty_context.bulk.tidy(now, TIDY_PAGE):
             try:
                 await self._duty_context.work.amend([Withdraw(app, notification_id, "cancelled")], now)
             except Unavailable:
-                continue  # its shard moves, or the store says so itself: the next round tries again
+                continue  # its shard moves, or the store reports its outage: the next round tries again
             except Exception as surprise:  # noqa: BLE001 - whatever is wrong with one must not stop the others
                 self._surprised("tidy", type(surprise).__name__, app=app, notification_id=format_id(notification_id))
 
     async def _erase(self) -> None:
-        """Carry on with all that was asked for, one after the other."""
+        """Carry on with all erasures that were ordered, one after the other."""
         after = None
         while page := await self._duty_context.erasures.standing(ERASURES_AT_ONCE, after):
             for erasure in page:
@@ -184,7 +184,7 @@ class Duties:
             after = page[-1].id
 
     async def _carry_on(self, erasure: Erasure) -> None:
-        """One pass; where it fails, the next round tries again, and those behind it do not wait."""
+        """Carry an erasure one pass on; where it fails, the next round tries again, and those behind it do not wait."""
         duty_context, named = self._duty_context, {"app": erasure.app, "erasure": format_id(erasure.id)}
         try:
             done = await erase(
@@ -196,7 +196,7 @@ class Duties:
                 duty_context.erases,
             )
         except Unavailable:
-            return  # the store or the registry says so itself
+            return  # the store or the registry reports its outage itself
         except Exception as surprise:  # noqa: BLE001 - whatever is wrong with one must not stop the others
             self._context.telemetry.event(Event.ERASURE_FAILED, error=type(surprise).__name__, **named)
             return
@@ -204,7 +204,7 @@ class Duties:
             self._context.telemetry.event(Event.USER_ERASED, **named)
 
     async def _sweep(self) -> None:
-        """Clear away what is over."""
+        """Delete what is over."""
         duty_context, now = self._duty_context, self._context.clock.now()
         readers = [READER, *(reader.name for reader in duty_context.readers)]
         beside = {name: partial(drop, now) for name, drop in duty_context.drops.items()}
@@ -216,5 +216,5 @@ class Duties:
         self._context.telemetry.event(Event.SWEEP_DONE, **went)
 
     def _surprised(self, stage: str, error: str, **member: str) -> None:
-        """Say that one of those that a duty goes through was passed over."""
+        """Report that one item of a duty was passed over."""
         self._context.telemetry.event(Event.STAGE_FAILED, stage=stage, error=error, **member)

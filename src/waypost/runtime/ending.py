@@ -1,4 +1,4 @@
-"""How a process that delivers ends: when it is told to, or when a stage failed, and what it finishes before."""
+"""The end of a process that delivers: when it is told to, or when a stage failed, and what it finishes before."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from waypost.runtime.leasing import LeaseLoop
 from waypost.telemetry import Event, Telemetry
 
 FAILED_DRAIN_S = 2.0
-"""What a process of which a stage failed gives the others to settle."""
+"""Seconds that a process whose stage failed gives the others to settle."""
 LAST_WORDS_S = 1.0
-"""For the senders to report what is still in flight, and for that to be written."""
+"""Seconds for the senders to report what is still in flight, and for that to be written."""
 
 
 async def told_to_stop(stop: asyncio.Event, stages: Sequence[asyncio.Task[None]], telemetry: Telemetry) -> None:
@@ -52,7 +52,7 @@ async def ended_by(timeout_s: float, parts: Iterable[Coroutine[Any, Any, None]],
         await asyncio.wait(late, timeout=LAST_WORDS_S)
     for task in tasks:
         failure = None if not task.done() or task.cancelled() else task.exception()
-        if failure is not None and not isinstance(failure, Unavailable):  # the store says so itself
+        if failure is not None and not isinstance(failure, Unavailable):  # the store reports its outage itself
             telemetry.event(Event.STAGE_FAILED, stage="drain", error=type(failure).__name__)
 
 

@@ -26,17 +26,17 @@ SOON_S = 0.25
 """A full gate is waited for so long at most, and only where something of it landed as recently."""
 
 HARDLY = 0.05
-"""Fewer deliveries than this come of an item for a credential that a lane hardly uses."""
+"""The deliveries of an item for a credential below which a lane hardly uses it."""
 
 WITHOUT_SENDERS = 100
-"""How much a lane leases where no app has a credential, to say so of each notification."""
+"""The number of items a lane leases where no app has a credential, to say so of each notification."""
 
 TRICKLE = 100
-"""How much a lane leases each ``SOON_S`` while every breaker is open: some of it ends without being sent."""
+"""The items a lane leases each ``SOON_S`` while every breaker is open: some of it ends without being sent."""
 
 
 class LaneGate:
-    """One lane's budget with one credential (fulfils pipeline.deliver.Gate)."""
+    """The budget of one lane with one credential (fulfils pipeline.deliver.Gate)."""
 
     def __init__(
         self,
@@ -49,12 +49,12 @@ class LaneGate:
         *,
         fails_apart: bool,
     ) -> None:
-        """*budget* is the most that the lane may have in flight; answers that take long make it less."""
+        """Create the gate; *budget* is the most that the lane may have in flight, less while answers take long."""
         self.condition = f"room:{lane}/{credential}"
         self.circuit = circuit
         self.rate = rate
         self._over: Mapping[Key, str | Pause] = {}
-        """What is too much of what is being let in."""
+        """The condition or pause of each delivery that is over the limits, of those being let in."""
         self._lane = lane
         self._scopes = scopes
         self._scoped: dict[tuple[NotificationId, int], Circuit] = {}
@@ -76,11 +76,11 @@ class LaneGate:
         return self._budget if self._apart else self.circuit.concurrency.most(self._lane)
 
     def room(self) -> int:
-        """How many more may go."""
+        """Return how many more deliveries may go."""
         return max(0, min(self._limit - self._in_flight, self.circuit.room()))
 
     def room_for_items(self) -> int:
-        """How many items may be leased so that their deliveries will probably find room here."""
+        """Return how many items may be leased so that their deliveries will probably find room here."""
         room = self.room()
         return int(room / self._per_item) or min(1, room)
 
@@ -95,25 +95,25 @@ class LaneGate:
 
     @property
     def is_tight(self) -> bool:
-        """It is about full."""
+        """Whether it is about full."""
         return self.room() < max(1, self._limit // 8)
 
     def is_moving(self, now_s: float) -> bool:
-        """One has just landed: what it has no room for, it will have in a moment."""
+        """Tell whether a delivery has just landed: then there will be room in a moment."""
         return now_s - self._landed_s < SOON_S
 
     @property
     def is_queued(self) -> bool:
-        """Its provider has about as much as it may: what it has no room for waits for the provider, not for us."""
+        """Whether its provider is at its limit: what there is no room for waits for the provider, not for us."""
         return self.circuit.concurrency.is_queued
 
     @property
     def is_used(self) -> bool:
-        """The lane has something for it."""
+        """Whether the lane has something for it."""
         return self._per_item > HARDLY
 
     def part_of(self, delivery: Delivery) -> Circuit:
-        """The part of the provider that *delivery* was admitted to: it is slow or quick as one."""
+        """Return the circuit that admitted *delivery*: its part of the provider is slow or quick as one."""
         return self._scoped[delivery.id, delivery.n] if self._apart else self.circuit
 
     def _part(self, scope: Circuit | None) -> Circuit:
@@ -139,7 +139,7 @@ class LaneGate:
         return None
 
     def done(self, delivery: Delivery, outcome: Outcome, batch: Handed, now_s: float) -> Rest | None:
-        """Give the place back and learn from the outcome; the rest that follows where a breaker is open."""
+        """Give the place back and learn from the outcome; return the rest that follows where a breaker is open."""
         self._in_flight -= 1
         self._landed_s = now_s
         scope = self._scoped.pop((delivery.id, delivery.n), None) if self._scoped else None
@@ -153,7 +153,7 @@ class LaneGate:
                 return self.circuit.done(outcome, now_s, self._budget, token, is_past=is_past)
             scope = self._scopes.of(delivery)
         match outcome:
-            case Taken() | Gone() | Refused():  # good news of both
+            case Taken() | Gone() | Refused():  # good news of the credential and of its scope
                 self.circuit.done(outcome, now_s, self._budget, token)
                 concerned = scope
             case CredentialRejected(reach=reach):
@@ -179,7 +179,7 @@ def _with_slack(limit: int) -> int:
 
 
 class Gates:
-    """Every gate of a worker."""
+    """The gates of a worker, one for each lane and credential."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ class Gates:
         *,
         parks: bool = True,
     ) -> None:
-        """*senders* are what each can do; *budgets* replace a lane's share of what they can usefully hold.
+        """Create the gates; *senders* are what each can do; *budgets* replace a lane's share of what they can hold.
 
         *rates* are of those whose provider is to get only so much in a time. Where nothing *parks*, nothing is leased
         that cannot be sent.
@@ -224,11 +224,11 @@ class Gates:
                 )
 
     def of(self, lane: Lane) -> Mapping[CredentialId, LaneGate]:
-        """The gates of one lane, by credential."""
+        """Return the gates of one lane, by credential."""
         return self._gates[lane]
 
     def room(self, lane: Lane, now_s: float, waited_s: float) -> int:
-        """How many items a lane may lease now; *waited_s* is how long ago it leased last.
+        """Return how many items a lane may lease now; *waited_s* is how long ago it leased last.
 
         As many as every credential has room for, so that nothing need be parked. One that is full is waited for where
         it is moving, but only a moment: then the lane goes on with the others, and what does not fit is parked. One
@@ -260,7 +260,7 @@ class Gates:
             scopes.tick(now_s, stalled_s)
 
     def lifted(self) -> dict[str, int]:
-        """How many of what is parked under each condition may come back now; nothing where nothing may be parked."""
+        """Return how many parked deliveries may come back under each condition; nothing where nothing may be parked."""
         lifted: dict[str, int] = {}
         for gate in self._waiting():
             room = gate.room()
@@ -285,7 +285,7 @@ class Gates:
         return released
 
     def nothing_came(self, lifted: Mapping[str, int]) -> None:
-        """The store has nothing under these conditions."""
+        """Note that the store has nothing parked under these conditions."""
         for gate in self._waiting():
             if gate.condition in lifted:
                 gate.may_have_parked = False
@@ -293,7 +293,7 @@ class Gates:
             scopes.nothing_came(lifted)
 
     def parked(self, condition: str) -> None:
-        """Something was durably parked under *condition*."""
+        """Note that something was durably parked under *condition*."""
         for gate in self._all():
             if condition in (gate.condition, gate.circuit.condition):
                 gate.may_have_parked = True
@@ -303,7 +303,7 @@ class Gates:
             rate.waiting.parked(condition)
 
     def conditions(self) -> Iterator[str]:
-        """Each condition that a gate lifts."""
+        """List each condition that a gate lifts."""
         for gate in self._all():
             yield from (gate.condition, gate.circuit.condition)
         for scopes in self._scopes.values():
@@ -312,7 +312,7 @@ class Gates:
             yield from rate.waiting.held
 
     def found_parked(self, conditions: Collection[str]) -> None:
-        """Something is parked under these, if not of this worker's shards."""
+        """Note that something is parked under these conditions, if not of this worker's shards."""
         for gate in self._all():
             if gate.condition in conditions or gate.circuit.condition in conditions:
                 gate.may_have_parked = True
@@ -322,21 +322,21 @@ class Gates:
             rate.waiting.found_parked(conditions)
 
     def limits(self) -> dict[CredentialId, int]:
-        """How many deliveries may be in flight with each credential, but for those whose parts fail on their own."""
+        """Return how many deliveries may be in flight per credential, but for those whose parts fail on their own."""
         return {name: circuit.concurrency.limit for name, circuit in self._circuits.items() if name not in self._apart}
 
     def open_circuit(self, credential: CredentialId) -> Circuit | None:
-        """The credential's own circuit, where its breaker is not closed: nothing goes to the provider but probes."""
+        """Return the credential's own circuit if its breaker is not closed: nothing goes to the provider but probes."""
         circuit = self._circuits[credential]
         return None if circuit.state is BreakerState.CLOSED else circuit
 
     def open_scopes(self, credential: CredentialId) -> list[Circuit]:
-        """The parts of a provider whose breakers are open, where it has parts."""
+        """List the parts of a provider whose breakers are open, where it has parts."""
         scopes = self._scopes.get(credential)
         return [] if scopes is None else scopes.open()
 
     def in_flight(self) -> dict[CredentialId, int]:
-        """Deliveries handed to each sender."""
+        """Count the deliveries handed to each sender."""
         return {credential: circuit.in_flight for credential, circuit in self._circuits.items()}
 
     def _waiting(self) -> Iterator[LaneGate]:

@@ -1,4 +1,4 @@
-"""Identity: who may call, remembered for when the store that knows is away."""
+"""Identity: the API keys, remembered for when the store that knows them is away."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from waypost.telemetry import Telemetry
 
 REFRESH_S = 10.0
 BELIEVED_S = 3_600.0
-"""A snapshot as old as this is not used any more: a key that was revoked in the meantime is in it."""
+"""Seconds after which a snapshot is not used any more: a key that was revoked in the meantime is in it."""
 
 
 class _Snapshot(Struct, frozen=True):
-    """Every key as the store had it, and when."""
+    """A snapshot of every key as the store had it, and when."""
 
     taken_at: Instant
     keys: list[ApiKey]
@@ -46,12 +46,12 @@ class RememberedKeys:
         self._task: asyncio.Task[None] | None = None
 
     def start(self, telemetry: Telemetry) -> None:
-        """Take what the file has, and look again and again."""
+        """Load the keys from the file, then read them from the store again and again."""
         self._load()
         self._task = asyncio.create_task(every(REFRESH_S, self.refresh, telemetry, "identity"))
 
     async def stop(self) -> None:
-        """Look no more."""
+        """Stop reading keys."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -63,7 +63,7 @@ class RememberedKeys:
         return age_s if age_s < BELIEVED_S else None
 
     async def refresh(self) -> None:
-        """Look at all keys and keep what is found; Unavailable while the store is away."""
+        """Read all keys and keep them; Unavailable while the store is away."""
         asked_s, now = self._clock.monotonic(), self._clock.now()
         keys = await self._keys.all()
         self._known, self._taken_s = {key.prefix: key for key in keys}, asked_s
@@ -107,7 +107,7 @@ class RememberedKeys:
         self._taken_s = self._clock.monotonic() - max(0, self._clock.now() - found.taken_at) / 1_000
 
     def _save(self, snapshot: _Snapshot) -> None:
-        """Write it whole or not at all, each process by itself."""
+        """Save the snapshot whole or not at all, each process by itself."""
         draft = self._path.with_name(f"{self._path.name}.{os.getpid()}")
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "wb") as file:

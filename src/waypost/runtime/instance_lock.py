@@ -1,4 +1,4 @@
-"""One ``serve`` a store: a second one is refused, by a lock that the system frees when its holder dies."""
+"""The lock for one ``serve`` a store: a second is refused, and the system frees it when its holder dies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from waypost.domain.errors import ConfigurationError
 
 
 class ServeLock:
-    """Held by the supervisor (or the single worker) for its whole life; workers do not inherit it."""
+    """A lock that the supervisor (or the single worker) holds for its whole life; workers do not inherit it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -25,11 +25,11 @@ from waypost.runtime.leasing import BATCH, Found, LeaseLoop
 from waypost.telemetry import Event, Metric
 
 SLICE = 10
-"""Items routed and handed over in one turn of the loop."""
+"""The items routed and handed over in one turn of the loop."""
 
 
 class LaneLoop(LeaseLoop):
-    """Drives one lane."""
+    """The loop that drives one lane."""
 
     def __init__(self, lane: Lane, context: DeliveryContext) -> None:
         super().__init__(lane, context, context.work, SLICE)
@@ -46,7 +46,7 @@ class LaneLoop(LeaseLoop):
         await self._all_landed.wait()
 
     def _room(self) -> int:
-        """How much may be leased now."""
+        """Return how many items may be leased now."""
         if self._context.settler.is_full:
             return 0
         now_s = self._context.clock.monotonic()
@@ -77,7 +77,7 @@ class LaneLoop(LeaseLoop):
                 self._send(await self._with_intents(lease, careful))
 
     async def _ask_limits(self, dispatches: Sequence[Dispatch]) -> None:
-        """Find out what is too much for its provider or its device."""
+        """Ask the limits which deliveries are too many for their provider or device."""
         asked: dict[CredentialId, list[tuple[Delivery, bool]]] = {}
         for dispatch in dispatches if self._rated else ():
             is_new = dispatch.plan.item.open_targets is None
@@ -168,7 +168,7 @@ class LaneLoop(LeaseLoop):
             self.wake()
 
     def _say(self, dispatch: Dispatch) -> None:
-        """Say how a round of a notification went."""
+        """Report a round of a notification."""
         notification, tried = dispatch.plan.item.notification, len(dispatch.plan.deliveries)
         self._context.telemetry.event(
             Event.NOTIFICATION_PROCESSED,

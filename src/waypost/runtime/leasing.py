@@ -18,10 +18,10 @@ from waypost.runtime.time_slices import slices
 from waypost.telemetry import Event, Metric
 
 BATCH = 500
-"""Items leased at once."""
+"""The most items leased at once."""
 LEASE_MS = 60_000
 EXTEND_S = 0.5
-"""How long a lease counts as ours without asking."""
+"""Seconds for which a lease counts as ours without asking."""
 STORE_AWAY_S = 0.5
 
 
@@ -30,13 +30,13 @@ Found = Mapping[NotificationId, Sequence[Device]]
 
 
 class LeaseLoop(ABC):
-    """Leases of one lane; ``wake`` it when work may have come or room may have been made."""
+    """The loop of leases of one lane; ``wake`` it when work may have come or room may have been made."""
 
     def __init__(self, lane: Lane, context: DeliveryContext, work: Leases, slice_: int) -> None:
-        """*slice_* items are begun in one turn of the event loop: the other lanes have their turns between."""
+        """Create the loop; *slice_* items are begun in one turn of the event loop, other lanes run between turns."""
         self.lane = lane
         self.is_idle = False
-        """It leased all that it could, and waits."""
+        """Whether it leased all that it could, and waits."""
         self._context = context
         self._work = work
         self._slice = slice_
@@ -44,12 +44,12 @@ class LeaseLoop(ABC):
         self._ours_s = 0.0
         self._wake = asyncio.Event()
         self._is_starved = False
-        """There was no room at the last look; the next landing makes some."""
+        """Whether there was no room at the last look; the next landing makes some."""
         self._stopping = False
 
     @abstractmethod
     def _room(self) -> int:
-        """How much may be leased now."""
+        """Return how many items may be leased now."""
 
     @abstractmethod
     async def _start(self, lease: Lease, items: Sequence[WorkItem], found: Found) -> None:
@@ -60,7 +60,7 @@ class LeaseLoop(ABC):
         """Return when nothing is in flight."""
 
     def wake(self) -> None:
-        """There may be something to do."""
+        """Wake the loop: there may be something to do."""
         self.is_idle = False
         self._wake.set()
 
@@ -119,7 +119,7 @@ class LeaseLoop(ABC):
         await self._work.settle(lease, back)
 
     async def _is_ours(self, lease: Lease) -> bool:
-        """Whether nobody has taken over; asked now and then, so after a freeze before anything more goes out."""
+        """Tell whether the lease still holds; asked now and then, so also after a freeze before anything goes out."""
         now_s = self._context.clock.monotonic()
         if now_s - self._ours_s < EXTEND_S:
             return True
@@ -137,7 +137,7 @@ class LeaseLoop(ABC):
         return [poisoned(item, now) for item in poison] + plans
 
     async def _devices(self, items: Sequence[WorkItem]) -> Found:
-        """Each item's devices, those read with it or as they are now."""
+        """Return each item's devices, those read with it or as they are now."""
         asked = [(each.notification.app, each.notification.user_id) for each in items if each.devices is None]
         read = iter(await self._context.devices.for_users(asked) if asked else ())
         return {each.notification.id: next(read) if each.devices is None else each.devices for each in items}
@@ -146,7 +146,7 @@ class LeaseLoop(ABC):
         return later(self._context.clock.now(), LEASE_MS)
 
     def _observe_handover(self, items: Sequence[WorkItem], now: Instant) -> None:
-        """The longest wait of the batch's fresh items."""
+        """Record the longest wait of the batch's fresh items."""
         fresh = (each.notification for each in items if each.open_targets is None)
         waits = [now - (each.scheduled_at or each.created_at) for each in fresh]
         if waits:

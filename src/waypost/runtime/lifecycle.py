@@ -1,4 +1,4 @@
-"""Several that begin and end as one."""
+"""A group of parts that begin and end as one."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from waypost.ports.lifecycle import Lifecycle
 
 
 class LifecycleGroup:
-    """Starts each in order and stops all at once (fulfils ports.lifecycle.Lifecycle)."""
+    """A group that starts each part in order and stops all at once (fulfils ports.lifecycle.Lifecycle)."""
 
     def __init__(self, parts: Sequence[Lifecycle]) -> None:
         self._parts = parts
 
     async def start(self) -> None:
-        """Start each; where one cannot, those before it are stopped by whoever stops this."""
+        """Start each part; where one cannot, those before it are stopped by whoever stops this."""
         for part in self._parts:
             await part.start()
 
     async def stop(self) -> None:
-        """Stop all."""
+        """Stop all parts."""
         await asyncio.gather(*(part.stop() for part in self._parts))

@@ -1,4 +1,4 @@
-"""Where a process listens."""
+"""The addresses on which a process listens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Listen(Struct, frozen=True):
     """An address to listen on."""
 
     host: str
-    """A name or an IP address."""
+    """The host: a name or an IP address."""
     port: Annotated[int, Meta(ge=0, le=65_535)]
     """0 is any free port; the one taken is printed."""
 
@@ -31,7 +31,7 @@ class Listen(Struct, frozen=True):
 
 
 class TlsSettings(Struct, frozen=True, kw_only=True):
-    """How connections are encrypted, and whom they are taken from; TLS 1.2 at least."""
+    """Settings of how connections are encrypted, and whose are accepted; TLS 1.2 at least."""
 
     certificate_file: str
     """The certificate as PEM, followed by the intermediate certificates."""

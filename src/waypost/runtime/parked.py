@@ -1,4 +1,4 @@
-"""ParkedWork: under which conditions the store holds something, and what becomes of it where no gate lifts one."""
+"""The conditions under which the store holds something, and their release where no gate lifts one."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from waypost.ports.work import Work
 from waypost.runtime.gates import Gates
 
 PAGE: Final = 100
-"""So many of what waits for nothing any more come back at once."""
+"""The number that comes back at once of what waits under a condition that no gate has."""
 
 
 class ParkedWork:
-    """Looks at the conditions that exist in the store: each that no gate lifts is lifted.
+    """The conditions that exist in the store: each that no gate lifts is lifted here.
 
     Gates make the names of conditions from channels, lanes and rates. Once a rate is lifted, a channel or an app is
     taken out, or another version changes a name, what was parked under the old one would wait until it expires.
@@ -30,7 +30,7 @@ class ParkedWork:
         self._is_expected = True
 
     async def lifted(self) -> dict[str, int]:
-        """How many of what is parked under each condition may come back now."""
+        """Return how many parked deliveries may come back under each condition."""
         if self._is_expected:
             found = await self._work.conditions()
             self._is_expected = False
@@ -39,6 +39,6 @@ class ParkedWork:
         return self._gates.lifted() | dict.fromkeys(self._lifted_by_none, PAGE)
 
     def nothing_came(self, lifted: dict[str, int]) -> None:
-        """The store has nothing under these conditions that is this worker's."""
+        """Note that the store has nothing of this worker's parked under these conditions."""
         self._gates.nothing_came(lifted)
         self._lifted_by_none -= lifted.keys()

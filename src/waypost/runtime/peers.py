@@ -23,16 +23,16 @@ _decode = msgspec.msgpack.Decoder(tuple[int, str, int, int, bytes]).decode
 
 
 class NoPeers:
-    """A worker alone: nobody to tell, nobody to ask."""
+    """The peers of a worker that is alone: nobody to tell, nobody to ask."""
 
     def on(self, topic: str, answer: Answerer) -> None:
-        """Nothing ever comes."""
+        """Ignore the handler: no question ever comes."""
 
     def tell(self, topic: str, body: bytes = b"") -> None:
-        """Nobody hears it."""
+        """Do nothing: nobody hears it."""
 
     async def ask(self, topic: str, body: bytes, timeout_s: float) -> list[bytes]:
-        """Nobody answers."""
+        """Return no answers: there is nobody to ask."""
         return []
 
 
@@ -48,18 +48,18 @@ class SocketPeers:
         self._waiting: dict[int, asyncio.Queue[bytes]] = {}
 
     def start(self) -> None:
-        """Listen on the running loop; what came for a predecessor of this slot is dropped."""
+        """Start listening on the running loop; drop what came for a predecessor of this slot."""
         self._inbox.setblocking(False)
         while self._receive() is not None:
             pass
         asyncio.get_running_loop().add_reader(self._inbox, self._read)
 
     def stop(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         asyncio.get_running_loop().remove_reader(self._inbox)
 
     def on(self, topic: str, answer: Answerer) -> None:
-        """Let *answer* see every message of *topic*."""
+        """Call *answer* with every message of *topic*."""
         self._answerers.setdefault(topic, []).append(answer)
 
     def tell(self, topic: str, body: bytes = b"") -> None:
@@ -68,7 +68,7 @@ class SocketPeers:
             send_to(outbox, topic, body, from_slot=self._slot)
 
     async def ask(self, topic: str, body: bytes, timeout_s: float) -> list[bytes]:
-        """Ask every other worker; those that said something in time."""
+        """Ask every other worker; return the answers that came in time."""
         number = next(self._numbers)
         answers: asyncio.Queue[bytes] = asyncio.Queue()
         self._waiting[number] = answers

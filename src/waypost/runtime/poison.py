@@ -15,37 +15,37 @@ ALONE_LIMIT = 3
 
 
 class Notes(Protocol):
-    """What outlives a worker that is killed (a ``Board``)."""
+    """The notes that outlive a worker that is killed (a ``Board``)."""
 
     def suspects(self) -> dict[NotificationId, int]:
-        """What dead workers had noted, and how often it was alone."""
+        """Return what dead workers had noted, and how often it was alone."""
         ...
 
     def note(self, slot: int, lane: Lane, ids: Sequence[NotificationId]) -> None:
-        """The worker *slot* is about to touch these of *lane*."""
+        """Note that the worker *slot* is about to touch these notifications of *lane*."""
         ...
 
     def clear(self, notification_id: NotificationId) -> None:
-        """It was survived."""
+        """Delete the note of a notification that was processed without harm."""
         ...
 
 
 class NoNotes:
-    """Where the queue itself counts how often it handed something out (fulfils Notes)."""
+    """The notes where the queue itself counts how often it handed something out (fulfils Notes): none."""
 
     def suspects(self) -> dict[NotificationId, int]:
-        """Nothing."""
+        """Return no suspects."""
         return {}
 
     def note(self, slot: int, lane: Lane, ids: Sequence[NotificationId]) -> None:
-        """It is counted already."""
+        """Do nothing: the queue has counted it already."""
 
     def clear(self, notification_id: NotificationId) -> None:
-        """There is nothing to clear."""
+        """Do nothing: there is no note to delete."""
 
 
 class PoisonWatch:
-    """Notes what is about to be touched, and takes what was noted by a dead worker one at a time."""
+    """A watch that notes what is about to be touched, and takes what a dead worker had noted one at a time."""
 
     def __init__(self, worker_slots: Notes, slot: int) -> None:
         self._worker_slots = worker_slots
@@ -55,11 +55,11 @@ class PoisonWatch:
         self.refresh()
 
     def refresh(self) -> None:
-        """Read the suspects anew: a worker died, or this one starts."""
+        """Read the suspects again: a worker died, or this one starts."""
         self._suspects = self._worker_slots.suspects()
 
     def split(self, items: Sequence[WorkItem]) -> Iterator[Sequence[WorkItem]]:
-        """Each suspect alone and first, then the others together."""
+        """Split *items*: each suspect alone and first, then the others together."""
         if not self._suspects:
             yield items
             return
@@ -71,7 +71,7 @@ class PoisonWatch:
             yield others
 
     def is_poison(self, item: WorkItem) -> bool:
-        """Whether it was alone each of the three times that its worker died."""
+        """Tell whether the item was alone each of the three times that its worker died."""
         return self._suspects.get(item.notification.id, 0) >= ALONE_LIMIT
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""The pulse: what moves breakers and limits on, and notices when the process itself stood still."""
+"""The pulse: it moves breakers and limits on, and notices when the process itself stood still."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from waypost.ports.clock import Clock
 from waypost.runtime.gates import Gates
 
 STALLED_S = 0.25
-"""A beat that comes later than this tells that the process did not run: it was stopped, or had no CPU."""
+"""Seconds of lateness from which a beat tells that the process did not run: it was stopped, or had no CPU."""
 
 
 class Pulse:
-    """Ticks the gates of a process, *every_s*; the time in which it stood still is not the providers'."""
+    """A ticker of a process's gates, *every_s*; the time in which it stood still is not the providers'."""
 
     def __init__(self, gates: Gates, clock: Clock, every_s: float) -> None:
         self._gates = gates

@@ -1,4 +1,4 @@
-"""Rates: how much each provider, and each device, is to get in a time, and how what has to wait for that comes back."""
+"""Rates: how much each provider, and each device, gets in a time, and how what has to wait for that comes back."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ TURN: Final = 1_000
 """The most of one lane that comes back at once."""
 
 LEAST_WAIT_MS: Final = 100
-"""By time: so late at least that coming back is worth it."""
+"""The least wait by time, milliseconds, so that coming back is worth it."""
 
 SPARE_S: Final = 0.25
-"""What was taken and not used may go to the next for so long: half of what is kept back for what is held up."""
+"""Seconds for which what was taken and not used may go to the next: half of what is kept back for delays."""
 
 CREDENTIAL_LIMITED: Final = "rate_limited"
 DEVICE_LIMITED: Final = "device_limited"
@@ -60,7 +60,7 @@ class RateGate:
         spends_retry: bool = False,
         parks: bool = True,
     ) -> None:
-        """What has to wait does so under a condition; by time where that spends a retry, or nothing *parks*."""
+        """Create the gate; deliveries over the limit wait under a condition, or by time if that spends a retry."""
         self._telemetry = telemetry
         self._app = credential.app
         self.waiting = Waiting(credential, rate.bucket, clock)
@@ -76,7 +76,7 @@ class RateGate:
     async def over(
         self, lane: Lane, asked: Sequence[tuple[Delivery, bool]], room: int, full: str
     ) -> dict[Key, str | Pause]:
-        """What each of *asked* that is too much has to wait for; the others are to be handed over now.
+        """Return what each of *asked* that is too much has to wait for; the others are to be handed over now.
 
         With each comes whether it is new: that has its turn after what waits. For more than *room* there is no place:
         they wait under the condition *full*.
@@ -116,7 +116,7 @@ class RateGate:
         return Pause(max(LEAST_WAIT_MS, self.waiting.comes_in_ms(place)), CREDENTIAL_LIMITED, self._spends_retry)
 
     async def _granted(self, n: int) -> int:
-        """At most *n* of what the provider is to get; nothing while the limiter is away."""
+        """Take at most *n* of what the provider may get; nothing while the limiter is away."""
         bucket = self._rate.bucket
         if bucket is None:
             return n
@@ -125,7 +125,7 @@ class RateGate:
         return spare + (await self._taken(bucket, min(n - spare, bucket.size)) if n > spare else 0)
 
     def _keep(self, unused: int) -> None:
-        """Leave to the next what devices that had enough did not use."""
+        """Keep for the next what devices that had enough did not use."""
         now_s = self._clock.monotonic()
         if now_s >= self._spare_until_s:
             self._spare, self._spare_until_s = 0, now_s + SPARE_S
@@ -145,7 +145,7 @@ class RateGate:
         return n if isinstance(answer, Granted) else 0
 
     async def _device_wait_ms(self, delivery: Delivery) -> int:
-        """How long its device has had enough for."""
+        """Return for how many milliseconds the delivery's device has had enough."""
         if self._rate.per_device is None:
             return 0
         name = f"device:{self._credential}:{token_hash(delivery.address.token).hex()}"
@@ -157,7 +157,7 @@ class RateGate:
 
 
 class Waiting:
-    """What waits for the bucket of a credential, by lane, and a reckoning of when how much of it may come back.
+    """The lanes that wait for a credential's bucket, and an estimate of when how much of them may come back.
 
     It is only a reckoning: what comes back asks the bucket again, and waits again where others were there before.
     """
@@ -170,30 +170,30 @@ class Waiting:
         self._left = 0.0
         self._at_ms = clock.now()
         self._lanes: set[Lane] = set()
-        """Those of which something waits."""
+        """The lanes of which something waits."""
         self._unknown = set(Lane if bucket else ())
-        """Those of which something may."""
+        """The lanes of which something may wait."""
         self._credit = dict.fromkeys(Lane, 0.0)
 
     @property
     def is_known(self) -> bool:
-        """Something waits."""
+        """Whether something waits."""
         return bool(self._lanes)
 
     def comes_in_ms(self, n: int) -> int:
-        """How long it takes until there are *n* more."""
+        """Return in how many milliseconds there will be *n* more."""
         return math.ceil(n / self._per_ms)
 
     def comes(self, per_ms: float) -> None:
-        """So much comes in a millisecond."""
+        """Set how much comes in a millisecond."""
         self._per_ms = per_ms
 
     def there_is(self, left: int) -> None:
-        """So much is in the bucket now."""
+        """Set how much is in the bucket now."""
         self._left, self._at_ms = left, self._clock.now()
 
     def turns(self) -> Iterator[tuple[Lane, int]]:
-        """How many of each lane that waits may come back: its share of what has come; one of those that may wait.
+        """Yield how many of each waiting lane may come back: its share of what has come; one of a lane that may wait.
 
         Tell ``came_back`` what did before going on.
         """
@@ -212,7 +212,7 @@ class Waiting:
                 yield lane, int(credit)
 
     def came_back(self, lane: Lane, n: int) -> None:
-        """So many of *lane* did, which tells whether there are any."""
+        """Note that *n* of *lane* came back; where none did, none waits."""
         self._unknown.discard(lane)
         if n:
             self._lanes.add(lane)
@@ -220,7 +220,7 @@ class Waiting:
             self._lanes.discard(lane)
 
     def parked(self, condition: str) -> None:
-        """Something was durably parked under *condition*."""
+        """Note that something was durably parked under *condition*."""
         for lane, name in self.conditions.items():
             if name == condition:
                 self._lanes.add(lane)
@@ -231,6 +231,6 @@ class Waiting:
         return frozenset(self.conditions.values() if self._most else ())
 
     def found_parked(self, conditions: Collection[str]) -> None:
-        """Something is parked under these, if not of this worker's shards."""
+        """Note that something is parked under these conditions, if not of this worker's shards."""
         if self._most:
             self._unknown |= {lane for lane, name in self.conditions.items() if name in conditions} - self._lanes

@@ -1,4 +1,4 @@
-"""Refusals: whom a provider refuses us for, and which of these refusals the others belie."""
+"""Refusals: the devices that a provider refuses us for, and which of these refusals the other answers disprove."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from enum import Enum, auto
 from waypost.domain.outcome import CredentialRejected, Reach
 
 REMEMBERED = 100
-"""Devices of each kind; the one that came first makes room."""
+"""The most devices of each kind; the one that came first makes room."""
 
 
 class Weight(Enum):
-    """What a refusal says of the other devices."""
+    """The conclusion from one refusal for the other devices."""
 
     ALL = auto()
-    """They are refused, too."""
+    """The other devices are refused, too."""
     ONE_MORE = auto()
-    """They may be: it is another device than those refused before it."""
+    """The other devices may be refused: it is another device than those refused before it."""
     NOTHING = auto()
-    """It is the same device once more."""
+    """The other devices are not concerned: it is the same device once more."""
 
 
 class Refusals:
@@ -26,12 +26,12 @@ class Refusals:
 
     def __init__(self) -> None:
         self._standing: dict[str, None] = {}
-        """Tokens refused since anything was taken last."""
+        """The tokens refused since anything was taken last."""
         self._belied: dict[str, None] = {}
-        """Tokens refused while others were taken: what is said of them is said of them alone."""
+        """The tokens refused while others were taken: they are refused for reasons of their own."""
 
     def weigh(self, denied: CredentialRejected, token: str) -> Weight:
-        """Remember that we were refused for *token*, and say what that is worth."""
+        """Remember that we were refused for *token*, and return what that says of the others."""
         is_new = token not in self._standing
         _keep(self._standing, token)
         if denied.reach is not Reach.DEVICE and token not in self._belied:
@@ -39,7 +39,7 @@ class Refusals:
         return Weight.ONE_MORE if is_new else Weight.NOTHING
 
     def taken(self, token: str) -> None:
-        """Something for *token* was taken: the others that were refused since the last time were meant themselves."""
+        """Note that something for *token* was taken: the devices refused since the last time were meant themselves."""
         self._belied.pop(token, None)
         self._standing.pop(token, None)
         for refused in self._standing:

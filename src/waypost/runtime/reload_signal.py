@@ -1,4 +1,4 @@
-"""SIGHUP as the word to read credentials and certificates again now."""
+"""The signal SIGHUP, which asks to read credentials and certificates again now."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ STDIN = 0
 
 
 def hangups_are_heeded() -> bool:
-    """Not in a terminal: that sends the same when it is closed, and then means the end."""
+    """Tell whether SIGHUP means reload: in a terminal, which sends it when it is closed, it means the end."""
     return not os.isatty(STDIN)
 
 
 def heed_hangups(act: Callable[[], None]) -> None:
-    """Have the running loop call *act* at each, where it is heeded."""
+    """Call *act* in the running loop at each SIGHUP, where it means reload."""
     if hangups_are_heeded():
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, act)

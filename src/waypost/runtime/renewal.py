@@ -1,4 +1,4 @@
-"""A sender that is made anew while it sends, with another key."""
+"""A sender that is replaced while it sends, by one with another key."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from waypost.domain.delivery import Delivery
 from waypost.ports.sender import Capabilities, Health, Rendered, Report, Sender
 
 PARTING_S = 5.0
-"""Beyond the longest that a request may take: for a sender that was replaced to end."""
+"""Seconds beyond the longest that a request may take, for a sender that was replaced to end."""
 
 
 class RenewableSender:
-    """Stands for the sender of one credential, whichever it is at the moment (fulfils ports.sender.Sender)."""
+    """The stand-in for whichever sender a credential has at the moment (fulfils ports.sender.Sender)."""
 
     def __init__(self, first: Sender) -> None:
         self._current = first
@@ -76,7 +76,7 @@ class RenewableSender:
         await asyncio.gather(*(sender.stop(timeout_s) for sender in (self._current, *parting.values())))
 
     def _lasting(self, capabilities: Capabilities) -> Capabilities:
-        """*capabilities*, with scopes that are always those of the sender of the moment."""
+        """Return *capabilities* with scopes that are always those of the sender of the moment."""
         return capabilities if capabilities.scope_of is None else replace(capabilities, scope_of=self._scope_of)
 
     def _scope_of(self, delivery: Delivery) -> str:

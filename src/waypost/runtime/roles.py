@@ -1,4 +1,4 @@
-"""Roles: what a process does of all that a service does."""
+"""Roles: the part that a process takes in the work of a service."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Role(StrEnum):
-    """Of the roles from ``recorder`` on, one process of all that have it does the work, unless it says otherwise."""
+    """A role of a process. Of the roles from ``recorder`` on, one process at a time does the work, unless noted."""
 
     API = "api"
     """Takes requests."""

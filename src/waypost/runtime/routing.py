@@ -1,4 +1,4 @@
-"""Routing alone: whom a notification is for is found out, stored, and handed on to whoever sends it."""
+"""Routing alone: the targets of a notification are found, stored, and handed on to whoever sends it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from waypost.runtime.settler import PART
 
 
 class RouteLoop(LeaseLoop):
-    """Routes one lane: what it settles of a notification is its targets, and those that need no sending."""
+    """The loop that routes one lane: it settles a notification's targets, and those that need no sending."""
 
     def __init__(self, lane: Lane, context: DeliveryContext, routes: Leases) -> None:
         super().__init__(lane, context, routes, PART)
 
     async def landed(self) -> None:
-        """Nothing is in flight between two turns."""
+        """Do nothing: nothing is in flight between two turns."""
 
     def _room(self) -> int:
         return 0 if self._context.settler.is_full else BATCH

@@ -13,11 +13,11 @@ from waypost.runtime.concurrency import Concurrency
 from waypost.telemetry import Metric, Telemetry
 
 PLACES = tuple(f"#{n}" for n in range(32))
-"""For the scopes of one credential."""
+"""The places for the scopes of one credential."""
 
 
 class Scopes:
-    """The circuits of one credential's scopes: so many at most, for whoever registers devices may name ever new ones.
+    """The circuits of one credential's scopes, up to a limit, since whoever registers devices may name ever new ones.
 
     A scope gets a place, and its deliveries are parked under the name of the place. So everything that may be parked
     can be named, by another worker and after a restart, too: what comes back meets the circuit of its own scope.
@@ -33,7 +33,7 @@ class Scopes:
         *,
         are_watched: bool,
     ) -> None:
-        """*concurrency* makes that of a new scope."""
+        """Create the scopes; *concurrency* makes the counter of a new scope."""
         self._concurrency = concurrency
         self.are_watched = are_watched
         """Whether every delivery passes its scope; where scopes are only refused apart, from the first refusal on."""
@@ -47,7 +47,7 @@ class Scopes:
         self._open = -1
 
     def of(self, delivery: Delivery) -> Circuit:
-        """The circuit before *delivery*; the one unused for longest makes room, at first among those at rest."""
+        """Return the circuit for *delivery*; the one unused for longest makes room, at first among those at rest."""
         self.are_watched = True
         scope = self._scope_of(delivery)
         circuit = self._circuits.get(scope)
@@ -69,11 +69,11 @@ class Scopes:
             self._telemetry.gauge(Metric.SCOPES, n, credential=str(self._credential))
 
     def open(self) -> list[Circuit]:
-        """The circuits whose breakers are not closed."""
+        """List the circuits whose breakers are not closed."""
         return [circuit for circuit in self._circuits.values() if circuit.state is not BreakerState.CLOSED]
 
     def lifted(self, room: int) -> Iterator[tuple[str, int]]:
-        """How many of what is parked under each condition may come back, *room* at most."""
+        """Yield how many parked deliveries may come back under each condition, *room* at most."""
         rooms = {circuit.condition: circuit.room_for_parked() for circuit in self._circuits.values()}
         for condition in self._may_have_parked:
             least = min(room, rooms.get(condition, room))
@@ -81,19 +81,19 @@ class Scopes:
                 yield condition, least
 
     def nothing_came(self, lifted: Collection[str]) -> None:
-        """The store has nothing under these conditions."""
+        """Note that the store has nothing parked under these conditions."""
         self._may_have_parked.difference_update(lifted)
         for circuit in self._circuits.values():
             if circuit.condition in lifted:
                 circuit.concurrency.nothing_waits()
 
     def parked(self, condition: str) -> None:
-        """Something was durably parked under *condition*."""
+        """Note that something was durably parked under *condition*."""
         if condition in self.conditions:
             self._may_have_parked.add(condition)
 
     def found_parked(self, conditions: Collection[str]) -> None:
-        """Something is parked under these, if not of this worker's shards."""
+        """Note that something is parked under these conditions, if not of this worker's shards."""
         self._may_have_parked |= self.conditions.intersection(conditions)
 
     def _free_place(self) -> str:

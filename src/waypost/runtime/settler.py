@@ -24,11 +24,11 @@ GATHER_S = 0.025
 HOLD_RETRY_S = 0.25
 _UNRECORDED = "unrecorded"
 PART = 100
-"""Notifications in one operation of the store: a caller who wants to write waits for it."""
+"""The most notifications in one operation of the store: a caller who wants to write waits for it."""
 
 
 class Settler:
-    """Writes settlements in batches; several writes may be under way, those of one lease in order."""
+    """The writer of settlements in batches; several writes may be under way, those of one lease in order."""
 
     def __init__(self, work: Leases, telemetry: Telemetry, limit: int, on_parked: Callable[[str], None]) -> None:
         self._work = work
@@ -36,7 +36,7 @@ class Settler:
         self._limit = limit
         self._on_parked = on_parked
         self._gathered: dict[Dispatch, bool] = {}
-        """Under True what has waited for the rest of its outcomes once."""
+        """The dispatches that wait to be written; under True those that waited for more outcomes once."""
         self._due = asyncio.Event()
         self._writing = 0
         self._idle = asyncio.Event()
@@ -44,20 +44,20 @@ class Settler:
         self._held = False
         self.on_written: Callable[[Collection[Lane]], None] = lambda _: None
         self.store_fault: Callable[[], str | None] = lambda: None
-        """Why the store takes no new work, None while it does."""
+        """The reason why the store takes no new work, None while it does."""
         self.pressure: Callable[[], Pressure] = lambda: CALM
-        """How long outcomes wait in the store."""
+        """The wait of outcomes in the store."""
 
     @property
     def is_full(self) -> bool:
-        """Too much waits to be written, or for too long, or the store keeps its last room for that: lease no more."""
+        """Whether to lease no more: too much waits to be written, or for too long, or the store is almost full."""
         if self._held or len(self._gathered) + self._writing >= self._limit:
             return True
         return self.pressure().stops_leases or self.store_fault() is not None
 
     @property
     def is_holding(self) -> bool:
-        """The store is away and outcomes are held in memory."""
+        """Whether the store is away and outcomes are held in memory."""
         return self._held
 
     def add(self, dispatch: Dispatch) -> None:
@@ -68,7 +68,7 @@ class Settler:
         self._gathered.setdefault(dispatch, False)
 
     async def run(self) -> None:
-        """Write what gathers, for ever."""
+        """Write what gathers, without end."""
         while True:
             await self._due.wait()
             await asyncio.sleep(GATHER_S)
@@ -98,7 +98,7 @@ class Settler:
         self.on_written({lease.lane for lease, _ in batches.values()})
 
     async def write(self, lease: Lease, settled: Sequence[Settled]) -> list[Stale]:
-        """Write one lease's settlements now, again and again while the store is away; what somebody else settled."""
+        """Write one lease's settlements now, again and again while the store is away; return the stale changes."""
         while True:
             try:
                 stale = await self._work.settle(lease, settled)
@@ -153,7 +153,7 @@ class Settler:
 
 
 def _unrecorded(change: Change, surprise: Exception) -> Change:
-    """What is written of an outcome that cannot be: whether the provider took it is for a person to find out."""
+    """Make the record of an outcome that cannot be written: a person has to find out whether the provider took it."""
     why = f"its outcome could not be written: {type(surprise).__name__}"
     return Change(change.n, change.attempt, Dead(_UNRECORDED, why, FailureClass.TERMINAL, letter=True), change.at)
 

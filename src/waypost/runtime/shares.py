@@ -12,11 +12,11 @@ from waypost.runtime.worker_slots import WorkerSlots, WorkerState
 from waypost.telemetry import Event, Metric, Telemetry
 
 TOPIC = "shards"
-"""Told when a worker came, went or let go of shards."""
+"""The topic that tells when a worker came, went or let go of shards."""
 
 
 class Shares:
-    """Keeps one worker's part of the shards fair."""
+    """The part of the shards that one worker owns, kept fair."""
 
     def __init__(
         self,
@@ -35,12 +35,12 @@ class Shares:
         self._leaving = False
 
     async def balance(self) -> None:
-        """Take what is free up to a fair share; offer and let go of what is above it."""
+        """Take free shards up to a fair share; offer and release those above it."""
         async with self._balancing:
             await self._balance()
 
     async def leave(self) -> None:
-        """Want no shards from now on: those in use go, one by one, when ``balance`` finds nothing leased of them."""
+        """Want no shards from now on: those in use are released one by one, once ``balance`` finds nothing leased."""
         self._leaving = True
         await self._ownership.leave()
         await self.balance()
@@ -60,6 +60,6 @@ class Shares:
         self._telemetry.gauge(Metric.SHARDS, self._ownership.owned())
 
     def _fair_share(self) -> int:
-        """Rounded up, so that every shard has an owner; a draining worker has no share."""
+        """Return the fair number of shards, rounded up so that every shard has an owner; draining workers have none."""
         working = sum(each.state is not WorkerState.DRAINING for each in self._worker_slots.present())
         return -(-SHARDS // max(1, self._ownership.sharers() or working))

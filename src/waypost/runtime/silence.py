@@ -1,4 +1,4 @@
-"""How long workers have been silent, in time in which their supervisor itself ran.
+"""The silence of workers, in time in which their supervisor itself ran.
 
 A container that was paused, or a machine that was, stands still as a whole: who wakes up has heard of nobody for as
 long, and nobody could have been heard of. So a gap between two looks counts for `LONGEST_GAP_S` at most.
@@ -15,17 +15,17 @@ LONGEST_GAP_S: Final = 1.0
 
 
 class Silence:
-    """What was last heard of each worker, and when."""
+    """The last sign of life of each worker, and its time."""
 
     def __init__(self, now_s: float) -> None:
         self._looked_s = now_s
         self._awake_s = 0.0
-        """Time that has passed without the gaps."""
+        """The seconds that have passed without the gaps."""
         self._heard: dict[int, tuple[int, float, float]] = {}
-        """By slot: the process, its last heartbeat, and ``_awake_s`` when that was first seen."""
+        """The last sign of each slot: the process, its last heartbeat, and ``_awake_s`` when that was first seen."""
 
     def look(self, present: Iterable[Presence], now_s: float) -> dict[int, float]:
-        """How long each of *present*, as read at *now_s*, has been silent, in seconds by its slot."""
+        """Return for how long each of *present*, as read at *now_s*, has been silent, in seconds by its slot."""
         self._awake_s += min(now_s - self._looked_s, LONGEST_GAP_S)
         self._looked_s = now_s
         silent_s: dict[int, float] = {}

@@ -11,7 +11,6 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from msgspec import Struct
 
 from waypost.domain.errors import ConfigurationError
 from waypost.ports.peers import PROCESS_ENDED
+from waypost.runtime import python
 from waypost.runtime.peers import send_to
 from waypost.runtime.reload_signal import hangups_are_heeded
 from waypost.runtime.shares import TOPIC as SHARDS_TOPIC
@@ -29,7 +29,7 @@ from waypost.runtime.worker_slots import WorkerSlots, WorkerState
 from waypost.telemetry import Event, Telemetry
 
 SILENCE_S = 10.0
-"""A worker that has not been heard of for so long, while its supervisor ran, is frozen and is killed."""
+"""Seconds without a sign of life, while its supervisor ran, after which a worker is frozen and is killed."""
 LOOK_S = 0.2
 SHORT_LIFE_S = 2.0
 BACKOFF_CAP_S = 5.0
@@ -40,19 +40,19 @@ _WORDS_LIMIT = 2_000
 
 
 class Inheritance(Struct, frozen=True):
-    """What a worker is given through its environment: its slot, and the descriptors it inherits."""
+    """The inheritance of a worker through its environment: its slot, and the descriptors."""
 
     slot: int
     listen_fd: int
     life_fd: int
     words_fd: int
-    """Where it says why it could not start because of the configuration, instead of on stderr: each would say it."""
+    """The descriptor for why it could not start because of the configuration, in place of stderr: each would say it."""
     inbox_fd: int
     outbox_fds: dict[int, int]
 
 
 def inheritance() -> Inheritance | None:
-    """What this process inherited from its supervisor; None for a process that has none."""
+    """Read what this process inherited from its supervisor; None for a process that has none."""
     text = os.environ.get(WORKER_ENV)
     return None if text is None else msgspec.json.decode(text, type=Inheritance, strict=False)
 
@@ -69,7 +69,7 @@ class _Child:
 
 
 class Supervisor:
-    """Runs *count* workers by *command* until told to stop."""
+    """The supervisor of *count* workers, run by *command* until told to stop."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Supervisor:
         telemetry: Telemetry,
         on_death: Callable[[int], None],
     ) -> None:
-        """*on_death* is told the process id of each worker that died."""
+        """Create the supervisor; *on_death* is called with the process id of each worker that died."""
         self._command = command
         self._listener = listener
         self._worker_slots = WorkerSlots(board_path)
@@ -119,13 +119,13 @@ class Supervisor:
         self._stopping = True
 
     def _pass_on(self, number: int, _: object) -> None:
-        """To the workers that know what it means; the others are still about to read the files first."""
+        """Pass a signal on to workers that know what it means; the others are still about to read the files first."""
         for child in self._children:
             if child.process is not None and child.was_ready:
                 child.process.send_signal(number)
 
     def _look(self, announce: Callable[[], None]) -> None:
-        """One round: bury the dead, kill the frozen, start what is missing."""
+        """Look after the workers once: bury the dead, kill the frozen, start what is missing."""
         now_s = time.monotonic()
         for slot, child in enumerate(self._children):
             if child.process is not None and child.process.poll() is not None:
@@ -200,19 +200,19 @@ class Supervisor:
 
 
 def say_why(given: Inheritance, wrong: ConfigurationError) -> int:
-    """Tell the supervisor why this worker cannot start; the exit status to end with."""
+    """Tell the supervisor why this worker cannot start; return the exit status to end with."""
     os.write(given.words_fd, str(wrong).encode()[:_WORDS_LIMIT] + b"\0")
     return EX_CONFIG
 
 
 def _first_words(words_fd: int) -> str:
-    """What the first worker said that could not start; it has ended, so that it has said all."""
+    """Read what the first worker that could not start said; it has ended, so that it has said all."""
     return os.read(words_fd, _WORDS_LIMIT).partition(b"\0")[0].decode(errors="replace")
 
 
 def worker_command(config_path: Path | None) -> list[str]:
-    """How a worker is started: this interpreter, the composition root, the same configuration."""
-    command = [sys.executable, "-m", "waypost.bootstrap"]
+    """Return the command that starts a worker: this interpreter, the composition root, the same configuration."""
+    command = [*python.MODULE, "waypost.bootstrap"]
     return command if config_path is None else [*command, str(config_path)]
 
 

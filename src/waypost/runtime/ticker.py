@@ -1,4 +1,4 @@
-"""Tickers: what is done again and again, by the clock."""
+"""Tickers: tasks that are repeated by the clock."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from waypost.domain.errors import Unavailable
 from waypost.telemetry import Event, Telemetry
 
 Ticker = tuple[str, float, Callable[[], Awaitable[object] | None]]
-"""Its name, its period in seconds, and what it does."""
+"""The name, the period in seconds, and the task."""
 
 
 async def every(period_s: float, act: Callable[[], Awaitable[object] | None], telemetry: Telemetry, name: str) -> None:
@@ -21,7 +21,7 @@ async def every(period_s: float, act: Callable[[], Awaitable[object] | None], te
             if inspect.isawaitable(doing):
                 await doing
         except Unavailable:
-            pass  # the store says so itself, once; the next tick tries again
+            pass  # the store reports its outage itself, once; the next tick tries again
         except Exception as surprise:  # noqa: BLE001 - a ticker must outlive any fault of one tick
             telemetry.event(Event.STAGE_FAILED, stage=name, error=type(surprise).__name__)
         await asyncio.sleep(period_s)

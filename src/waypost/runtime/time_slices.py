@@ -9,5 +9,5 @@ T = TypeVar("T")
 
 
 def slices(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    """*items* in order, *size* at a time."""
+    """Yield *items* in order, *size* at a time."""
     return (items[start : start + size] for start in range(0, len(items), size))

@@ -1,4 +1,4 @@
-"""What a listener shows its clients, and what it asks of them: files that may change while it listens."""
+"""The TLS of a listener: its certificate, and what it asks of clients, in files that may change while it listens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from waypost.runtime.listening import TlsSettings
 
 
 class Shown(Struct, frozen=True):
-    """The files as they were read together."""
+    """The certificate files of a listener as they were read together."""
 
     context: ssl.SSLContext
     certificate: bytes
@@ -25,7 +25,7 @@ class Shown(Struct, frozen=True):
     ends_at: Instant
 
     def __repr__(self) -> str:
-        return f"Shown(ends_at={self.ends_at})"  # nothing of the key
+        return f"Shown(ends_at={self.ends_at})"  # the key is not shown
 
 
 class ServerTls:
@@ -37,7 +37,7 @@ class ServerTls:
         self._settings = settings
         self.shown = read(name, settings)
         self.context = self.shown.context
-        """For the listener, for as long as it listens."""
+        """The context for the listener, for as long as it listens."""
         self.context.sni_callback = self._show
 
     def made_of(self) -> tuple[object, Sequence[str]]:
@@ -51,16 +51,16 @@ class ServerTls:
         self.shown = await asyncio.to_thread(read, self.name, self._settings)
 
     def ends_at(self) -> Instant:
-        """When the first of the certificates ends, those of the clients' authorities among them."""
+        """Return when the first of the certificates ends, those of the clients' authorities among them."""
         return self.shown.ends_at
 
     def _show(self, connection: ssl.SSLObject, _server_name: str | None, _listening: ssl.SSLContext) -> None:
-        """Called in each handshake, whether or not a name is asked for."""
+        """Set the present context in each handshake, whether or not a name is asked for."""
         connection.context = self.shown.context
 
 
 def read(name: str, settings: TlsSettings) -> Shown:
-    """The files of *settings*, when they can serve; else a ConfigurationError names the key below *name*."""
+    """Read the files of *settings*, if they can serve; else a ConfigurationError names the key below *name*."""
     certificate = _content(f"{name}.certificate_file", settings.certificate_file)
     key = _content(f"{name}.key_file", settings.key_file)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -99,7 +99,7 @@ def _content(key: str, file: str) -> bytes:
 
 
 def first_end(pem: bytes) -> Instant | None:
-    """When the first of the certificates in a file ends; None where there is none in it."""
+    """Return when the first of the certificates in a file ends; None where there is none in it."""
     try:
         return from_datetime(min(each.not_valid_after_utc for each in x509.load_pem_x509_certificates(pem)))
     except ValueError:

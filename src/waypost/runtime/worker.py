@@ -37,24 +37,24 @@ DEPTH_S = 1.0
 PARKED_S = 5.0
 RELEASE_PAGE = 1_000
 WORK_TOPIC = "work"
-"""Told by the store's adapter when it accepted work for a shard of somebody else: lanes, separated by commas."""
+"""The topic that the store's adapter uses on accepting work for another's shard: lanes, separated by commas."""
 
 
 class WorkerIdentity(Struct, frozen=True):
-    """Where a worker stands among the others."""
+    """The identity of a worker among the others."""
 
     slot: int
     worker_slots: WorkerSlots
     peers: Peers
     ownership: Ownership
     store_fault: Callable[[], str | None]
-    """Why the store cannot take writes, None while it can."""
+    """The reason why the store cannot take writes, None while it can."""
     roles: frozenset[Role] = frozenset(Role)
-    """What it does of all that there is to do."""
+    """The roles that it has."""
 
 
 class Worker:
-    """One process's share of the work."""
+    """A worker: one process's share of the work."""
 
     def __init__(
         self, context: DeliveryContext, place: WorkerIdentity, duty_context: DutyContext, backlog: Backlog
@@ -73,7 +73,7 @@ class Worker:
         self._duties = Duties(context, duty_context, place.ownership, self._expanded)
         self._nobody_delivers = False
         self._is_known = False
-        """To the others, so that it may lease."""
+        """Whether it is known to the others, so that it may lease."""
         self._state = WorkerState.STARTING
         self._pulse = Pulse(context.gates, context.clock, TIMER_S)
         self._balancing: asyncio.Future[None] | None = None
@@ -81,14 +81,14 @@ class Worker:
         self._lane_tasks: list[asyncio.Task[None]] = []
 
     def wake(self, lane: Lane) -> None:
-        """Work for *lane* was accepted here."""
+        """Wake the loops of *lane*: work was accepted here."""
         for loop in self._loops:
             if loop.lane is lane:
                 loop.wake()
 
     @property
     def backlog(self) -> Backlog:
-        """What was found waiting last."""
+        """The backlog as it was last counted."""
         return self._backlog
 
     @property
@@ -167,11 +167,11 @@ class Worker:
         self._place.peers.on(WORK_TOPIC, work_came)
 
     async def _balance(self) -> None:
-        with contextlib.suppress(Unavailable):  # the store says so itself, once; the next tick tries again
+        with contextlib.suppress(Unavailable):  # the store reports its outage, once; the next tick tries again
             await self._shares.balance()
 
     async def _attend(self) -> None:
-        """Be known; look whether anybody delivers, and say so where that has changed."""
+        """Join the others, and report when that changes whether anybody delivers."""
         await self._place.ownership.attend()
         if not self._is_known:
             self._is_known = True
@@ -191,7 +191,7 @@ class Worker:
         self._wake_all()
 
     def _room_was_made(self, lanes: Collection[Lane]) -> None:
-        """Outcomes of *lanes* were written: those look for more, the others only where they had no room until now."""
+        """Wake the loops of *lanes*, whose outcomes were written; the others only look again if they had no room."""
         for loop in self._loops:
             if loop.lane in lanes:
                 loop.wake()
@@ -208,7 +208,7 @@ class Worker:
         self._place.worker_slots.beat(self._place.slot, self._state, self._context.clock.monotonic())
 
     async def _release(self) -> None:
-        """Let what is due come back, and of what is parked as much as there is room for."""
+        """Release what is due, and of what is parked as much as there is room for."""
         gates = self._context.gates
         lifted = await self._parked.lifted()
         released = await self._work.promote_due(self._context.clock.now(), RELEASE_PAGE, lifted)

@@ -40,7 +40,7 @@ _SIZE = _SUSPECTS_AT + SUSPECTS * _SUSPECT.size
 
 
 class WorkerState(IntEnum):
-    """What a worker says of itself."""
+    """The state that a worker reports of itself."""
 
     GONE = 0
     STARTING = 1
@@ -78,7 +78,7 @@ class WorkerSlots:
         _HEAD.pack_into(self._map, slot * SLOT_BYTES, os.getpid(), state, now_s)
 
     def present(self) -> list[Presence]:
-        """Every slot whose worker is not gone."""
+        """List every slot whose worker is not gone."""
         found = []
         for slot in range(SLOTS):
             pid, state, heartbeat_s = _HEAD.unpack_from(self._map, slot * SLOT_BYTES)
@@ -107,12 +107,12 @@ class WorkerSlots:
         return found
 
     def suspects(self) -> dict[NotificationId, int]:
-        """What was noted by a worker that died, and how often it was alone then."""
+        """Return what a worker that died had noted, and how often it was alone then."""
         entries = _SUSPECT.iter_unpack(self._map[_SUSPECTS_AT:_SIZE])
         return {NotificationId(notification_id): alone for notification_id, alone, in_use in entries if in_use}
 
     def clear(self, notification_id: NotificationId) -> None:
-        """It was survived."""
+        """Delete the note of a notification that was processed without harm."""
         for at, suspect, _, in_use in self._places(notification_id):
             if in_use and suspect == notification_id:
                 _SUSPECT.pack_into(self._map, at, b"", 0, 0)
@@ -127,7 +127,7 @@ class WorkerSlots:
         _SUSPECT.pack_into(self._map, at, notification_id, int(alone), 1)
 
     def _places(self, notification_id: NotificationId) -> Iterator[tuple[int, bytes, int, int]]:
-        """Where *notification_id* may lie, and what lies there: id, times alone, whether it is in use."""
+        """Yield each place where *notification_id* may lie, and its content: id, times alone, whether it is in use."""
         first = int.from_bytes(notification_id[-4:], "big")
         for step in range(_PROBES):
             at = _SUSPECTS_AT + (first + step) % SUSPECTS * _SUSPECT.size

@@ -1,4 +1,4 @@
-"""What Waypost says about itself: named events and metrics, each in one enum; sinks are injected."""
+"""Telemetry: named events and metrics, each in one enum; sinks are injected."""
 
 from waypost.telemetry.combined import Combined
 from waypost.telemetry.events import Event, Level

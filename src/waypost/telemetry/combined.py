@@ -8,7 +8,7 @@ from waypost.telemetry.sink import Silent, Telemetry
 
 
 class Combined:
-    """Tells each sink what is its business: whatever it does not leave to ``Silent``."""
+    """A sink that passes to each sink what it handles: whatever it does not leave to ``Silent``."""
 
     def __init__(self, *sinks: Telemetry) -> None:
         self._events = [sink for sink in sinks if type(sink).event is not Silent.event]

@@ -6,7 +6,7 @@ from enum import Enum, StrEnum
 
 
 class Level(StrEnum):
-    """How much an operator should care."""
+    """The level of an event: how much an operator should care."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -15,7 +15,7 @@ class Level(StrEnum):
 
 
 class Event(Enum):
-    """``(name, level)``; names are stable, fields are identifiers, counts and milliseconds, never content."""
+    """An event, ``(name, level)``; names are stable, fields are identifiers, counts and milliseconds, never content."""
 
     PROCESS_STARTING = ("process.starting", Level.INFO)
     PROCESS_READY = ("process.ready", Level.INFO)

@@ -6,7 +6,7 @@ from enum import Enum, StrEnum
 
 
 class MetricKind(StrEnum):
-    """How values combine over time and over workers."""
+    """The kind of a metric: how its values combine over time and over workers."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -14,7 +14,7 @@ class MetricKind(StrEnum):
 
 
 class Metric(Enum):
-    """``(name, kind, labels, help)``; counted per batch, labels never hold a user or a text."""
+    """A metric, ``(name, kind, labels, help)``; counted per batch, labels never hold a user or a text."""
 
     REQUESTS = ("waypost_http_requests_total", MetricKind.COUNTER, ("route", "status"), "API requests answered")
     REQUEST_SECONDS = ("waypost_http_request_seconds", MetricKind.HISTOGRAM, ("route",), "Time to answer a request")

@@ -1,4 +1,4 @@
-"""Where events and metrics go: whatever the composition root injects."""
+"""The sink of events and metrics, which the composition root injects."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from waypost.telemetry.metrics import Metric
 
 
 class Telemetry(Protocol):
-    """Takes what happens; never blocks, never raises."""
+    """A sink for events and metrics; it never blocks and never raises."""
 
     def wants(self, event: Event, /) -> bool:
-        """Whether anything would come of *event*: for what happens so often that even to say it costs."""
+        """Tell whether *event* would be kept: asked about events so frequent that even to build them costs."""
         ...
 
     def event(self, event: Event, /, **fields: object) -> None:
@@ -36,17 +36,17 @@ class Silent:
     """A sink that forgets everything."""
 
     def wants(self, event: Event, /) -> bool:
-        """Nothing."""
+        """Return False: no event is kept."""
         return False
 
     def event(self, event: Event, /, **fields: object) -> None:
-        """Forget it."""
+        """Ignore the event."""
 
     def count(self, metric: Metric, n: float = 1, /, **labels: str) -> None:
-        """Forget it."""
+        """Ignore the count."""
 
     def gauge(self, metric: Metric, value: float, /, **labels: str) -> None:
-        """Forget it."""
+        """Ignore the gauge."""
 
     def observe(self, metric: Metric, value: float, /, **labels: str) -> None:
-        """Forget it."""
+        """Ignore the observation."""

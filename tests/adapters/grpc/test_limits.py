@@ -11,11 +11,11 @@ from google.rpc import error_details_pb2
 
 from tests.adapters.grpc.service import Door, details_of, reason, served, shown, status_in
 from tests.adapters.rest.service import DEMO, Service
+from waypost.adapters.in_process.limiter import MemoryLimiter
 from waypost.domain.limits import FixedWindow
 from waypost.domain.time import MINUTE_MS
 from waypost.entrypoints.limits import Bounds, DoorLimits, LimitedRoute
 from waypost.ports.pressure import Pressure
-from waypost.stores.memory.limiter import MemoryLimiter
 from waypost.v1 import notifications_pb2 as pb
 
 pytestmark = pytest.mark.asyncio

@@ -9,7 +9,8 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from tests.journeys.harness import until
-from waypost.stores.kafka.consumer import Committed, GroupConsumer, IncomingMessage, PartitionRef
+from waypost.stores.kafka.consumer import GroupConsumer
+from waypost.stores.kafka.partitions import Committed, IncomingMessage, PartitionRef
 from waypost.stores.kafka.producer import Outgoing
 from waypost.stores.kafka.settings import KafkaSettings
 from waypost.stores.kafka.topics import TopicNames, prepare

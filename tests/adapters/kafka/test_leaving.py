@@ -14,7 +14,8 @@ from confluent_kafka import ConsumerGroupState
 from tests.contract.log import settings_of
 from tests.contract.sources import PARTITIONS, KafkaSourceUnderTest, kafka_source_under_test
 from tests.journeys.harness import until
-from waypost.stores.kafka.consumer import Committed, GroupConsumer, IncomingMessage, PartitionRef
+from waypost.stores.kafka.consumer import GroupConsumer
+from waypost.stores.kafka.partitions import Committed, IncomingMessage, PartitionRef
 from waypost.stores.kafka.topics import TopicNames, prepare
 
 

@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 
 from waypost.domain.errors import Unavailable
 from waypost.stores.kafka import rereading
-from waypost.stores.kafka.consumer import PartitionRef
+from waypost.stores.kafka.partitions import PartitionRef
 from waypost.stores.kafka.rereading import Rereading
 from waypost.stores.kafka.settings import KafkaSettings
 from waypost.stores.kafka.topics import TopicNames, prepare

@@ -12,11 +12,11 @@ from scripts.services.redis import Redis
 from tests.adapters.redis.noted import Noted
 from tests.contract.registries import Keyspace, cassandra_under_test
 from tests.contract.stores import MemoryUnderTest
+from tests.memory.devices import MemoryDevices
 from waypost.domain.device import Device, Platform, Registration
 from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
 from waypost.domain.time import HOUR_MS, Instant, later
 from waypost.ports.devices import Devices, Eviction, Use
-from waypost.stores.memory.devices import MemoryDevices
 from waypost.stores.redis import devices as cache_module
 from waypost.stores.redis.commands import Command, RedisAway, Reply
 from waypost.stores.redis.devices import CachedDevices

@@ -11,6 +11,17 @@ import msgspec
 from litestar.types import ASGIApp
 
 from tests.contract.clock import StoppedClock
+from tests.memory.audit import MemoryAudit
+from tests.memory.bulk import MemoryBulk, MemoryBulkViews, MemoryOptOuts
+from tests.memory.dedup import MemoryDedup
+from tests.memory.devices import MemoryDevices
+from tests.memory.erasures import MemoryErasures
+from tests.memory.keys import MemoryKeys
+from tests.memory.marks import MemoryMarks
+from tests.memory.outbox import MemoryOutboxView
+from tests.memory.store import MemoryStore
+from tests.memory.views import MemoryViews
+from tests.memory.work import MemoryWork
 from tests.unbounded import UNBOUNDED
 from waypost.adapters.jwt.claims import Issuer
 from waypost.adapters.jwt.tokens import IssuedTokens
@@ -37,17 +48,6 @@ from waypost.pipeline.explain import Explain
 from waypost.pipeline.intake import Intake
 from waypost.ports.keys import ApiKey
 from waypost.ports.work import Settled
-from waypost.stores.memory.audit import MemoryAudit
-from waypost.stores.memory.bulk import MemoryBulk, MemoryBulkViews, MemoryOptOuts
-from waypost.stores.memory.dedup import MemoryDedup
-from waypost.stores.memory.devices import MemoryDevices
-from waypost.stores.memory.erasures import MemoryErasures
-from waypost.stores.memory.keys import MemoryKeys
-from waypost.stores.memory.marks import MemoryMarks
-from waypost.stores.memory.outbox import MemoryOutboxView
-from waypost.stores.memory.store import MemoryStore
-from waypost.stores.memory.views import MemoryViews
-from waypost.stores.memory.work import MemoryWork
 from waypost.telemetry import Event, Metric, Silent
 
 DEMO, OTHER = AppId("demo"), AppId("other")

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from tests.adapters.rest.service import DEMO, Service, shown
+from waypost.adapters.in_process.limiter import MemoryLimiter
 from waypost.domain import api_key
 from waypost.domain.ids import CallerId
 from waypost.domain.limits import FixedWindow
@@ -20,7 +21,6 @@ from waypost.domain.time import MINUTE_MS, SECOND_MS
 from waypost.entrypoints.limits import Bounds, DoorLimits, LimitedRoute, Visit
 from waypost.entrypoints.rest.app import build_app
 from waypost.ports.keys import ApiKey
-from waypost.stores.memory.limiter import MemoryLimiter
 from waypost.telemetry import Metric
 
 pytestmark = pytest.mark.asyncio

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from tests.adapters.rest.service import DEMO, OTHER, served, shown
+from tests.memory.audit import MemoryAudit
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import UserId, format_id
 from waypost.domain.time import isoformat
 from waypost.entrypoints.rest.app import build_app
 from waypost.ports.audit import Ordered
-from waypost.stores.memory.audit import MemoryAudit
 
 pytestmark = pytest.mark.asyncio
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 import uvicorn
@@ -134,6 +134,77 @@ async def test_what_is_not_http_is_400(sent: bytes) -> None:
         writer.write(sent)
         status, _, problem = await answer(reader)
         assert (status, problem["code"]) == (400, "invalid_request")
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        pytest.param(b"GET /health/live HTTP/1.1\r\n\r\n", id="no host"),
+        pytest.param(b"GET /health/live HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n", id="two hosts"),
+        pytest.param(b"GET /health/live\r\n\r\n", id="no version"),
+        pytest.param(b"GET /health/live HTTP/2.0\r\nhost: a\r\n\r\n", id="another version"),
+    ],
+)
+async def test_a_head_that_others_may_read_otherwise_is_400(head: bytes) -> None:
+    """RFC 9112, section 3.2: what stands before us may have taken it for another request."""
+    async with listening(RestSettings()) as server, server.connected() as (reader, writer):
+        writer.write(head)
+        status, headers, problem = await answer(reader)
+        assert (status, problem["code"], headers["connection"]) == (400, "invalid_request", "close")
+        assert await reader.read() == b""
+
+
+@pytest.mark.parametrize(
+    ("more", "refused"),
+    [
+        (("authorization: Bearer other",), (401, "unauthenticated")),
+        (("authorization: Basic b3RoZXI=",), (401, "unauthenticated")),
+        (("authorization:",), (401, "unauthenticated")),
+        (("x-api-key: other",), (401, "unauthenticated")),
+        (("idempotency-key: a", "idempotency-key: b"), (400, "invalid_request")),
+        (("content-type: application/json", "content-type: text/plain"), (400, "invalid_request")),
+    ],
+)
+async def test_what_may_be_said_once_is_not_taken_twice(more: Sequence[str], refused: tuple[int, str]) -> None:
+    """Whoever looked at the head before us may have believed the other one."""
+    async with listening(RestSettings()) as server, server.connected() as (reader, writer):
+        writer.write(server.head("/v1/notifications", *more, "content-length: 2") + b"\r\n{}")
+        status, _, problem = await answer(reader)
+        assert (status, problem["code"]) == refused
+
+
+async def test_a_chunk_with_endless_extensions_is_431() -> None:
+    """In one read, too: the parser passes over them, and somebody pays for it."""
+    async with listening(RestSettings()) as server, server.connected() as (reader, writer):
+        head = server.head("/v1/notifications", "content-type: application/json", "transfer-encoding: chunked")
+        writer.write(head + b"\r\n2;" + b"x" * 70_000 + b"\r\n{}\r\n0\r\n\r\n")
+        status, _, problem = await answer(reader)
+        assert (status, problem["code"]) == (431, "headers_too_large")
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/v1/nothing", "/v1/notifications/x/y/z", "/metrics"])
+async def test_no_byte_of_a_body_is_read_that_no_route_takes(path: str) -> None:
+    """The answer comes while the body has not; many of them do not count as bodies that are being read."""
+    settings = RestSettings(bodies_limit_bytes=10, linger_s=0.01)
+    async with listening(settings) as server, server.connected() as (reader, writer):
+        writer.write(server.head(path, "content-type: application/json", "content-length: 500000") + b"\r\n{")
+        status, headers, problem = await answer(reader)
+        assert (status, headers["connection"]) == (405 if path == "/metrics" else 404, "close")
+        assert problem["status"] == status
+
+
+async def test_whom_nobody_knows_makes_room_though_a_request_is_in_hand() -> None:
+    """Strangers with half a body would otherwise keep all places."""
+    settings = RestSettings(connections_limit=3, linger_s=30.0)
+    async with listening(settings) as server, AsyncExitStack() as held:
+        strangers = [await held.enter_async_context(server.connected()) for _ in range(3)]
+        for reader, writer in strangers:
+            writer.write(b"POST /v1/notifications HTTP/1.1\r\nhost: x\r\ncontent-length: 500000\r\n\r\n{")
+            assert (await answer(reader))[0] == 401
+        async with server.connected() as (reader, writer):
+            writer.write(server.head("/v1/dead", method="GET") + b"\r\n")
+            assert (await answer(reader))[0] == 200
+        await server.until_at_most(3)
 
 
 async def test_an_upgrade_is_not_taken() -> None:

@@ -97,7 +97,8 @@ async def outcomes(sender: Sender, deliveries: Sequence[Delivery]) -> list[Outco
 
     sender.send(deliveries, report)
     returned = True
-    await asyncio.wait_for(done.wait(), 60)
+    async with asyncio.timeout(60):
+        await done.wait()
     return [reported[id(one)] for one in deliveries]
 
 

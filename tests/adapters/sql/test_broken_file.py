@@ -15,7 +15,7 @@ from waypost.domain.time import Instant
 from waypost.ports.work import Accepted, NewNotification
 from waypost.stores.sql.connection import connect
 from waypost.stores.sql.migrate import sqlite_engine
-from waypost.stores.sql.migrations import latest
+from waypost.stores.sql.migrations import NOTED_IN, latest
 from waypost.stores.sql.schema import metadata
 from waypost.stores.sql.state import StoreState
 
@@ -54,13 +54,13 @@ async def test_one_migration_more_than_this_version_has_is_lived_with(open_at: O
 async def _migrated(open_at: OpenStore, file: Path, revision: str) -> None:
     await (await open_at(file)).close()
     connection = connect(file)
-    connection.execute("UPDATE alembic_version SET version_num = ?", (revision,))
+    connection.execute(f"UPDATE {NOTED_IN} SET version_num = ?", (revision,))  # noqa: S608 - ours
     connection.close()
 
 
 def _revision(file: Path) -> str:
     connection = connect(file, read_only=True)
-    ((revision,),) = connection.execute("SELECT version_num FROM alembic_version").fetchall()
+    ((revision,),) = connection.execute(f"SELECT version_num FROM {NOTED_IN}").fetchall()  # noqa: S608 - ours
     connection.close()
     return str(revision)
 
@@ -86,7 +86,9 @@ async def test_damage_found_while_running_refuses_everything(open_at: OpenStore,
 async def test_the_revisions_make_the_schema(open_at: OpenStore, tmp_path: Path) -> None:
     await (await open_at(tmp_path / "a.db")).close()
     with sqlite_engine(tmp_path / "a.db").connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+        assert (
+            compare_metadata(MigrationContext.configure(connection, opts={"version_table": NOTED_IN}), metadata) == []
+        )
 
 
 async def test_opening_twice_migrates_once(open_at: OpenStore, tmp_path: Path) -> None:

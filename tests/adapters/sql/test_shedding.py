@@ -6,7 +6,9 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import Any
 
+import httpx
 import msgspec
 import pytest
 import pytest_asyncio
@@ -69,6 +71,13 @@ async def _service(slow: SlowStore) -> Service:
     return service
 
 
+async def _taken(client: httpx.AsyncClient, said: dict[str, Any]) -> int:
+    """Submit until nobody says that the store is busy: one accept may take more than may be waited."""
+    while (answer := await client.post("/v1/notifications", json=said)).status_code == 503:
+        assert answer.json()["code"] == "storage_busy"
+    return answer.status_code
+
+
 async def test_who_would_wait_too_long_is_refused_at_once_and_taken_later(slow: SlowStore) -> None:
     """Before its body is decoded; so is who waits already when its time is over, and the next is taken as ever."""
     service = await _service(slow)
@@ -85,7 +94,8 @@ async def test_who_would_wait_too_long_is_refused_at_once_and_taken_later(slow: 
         assert ((await waiting).status_code, (await waiting).json()["code"]) == (503, "storage_busy")
         await slow.hanging
         said = shown("second", idempotency_key="order-7")
-        assert [(await client.post("/v1/notifications", json=said)).status_code for _ in range(2)] == [202, 200]
+        assert await _taken(client, said) in (200, 202)
+        assert await _taken(client, said) == 200
 
 
 async def test_outcomes_that_wait_shed_submissions(slow: SlowStore) -> None:
@@ -99,4 +109,4 @@ async def test_outcomes_that_wait_shed_submissions(slow: SlowStore) -> None:
         assert (Metric.SHED, {"app": "demo", "cause": "outcomes"}) in service.telemetry.counts
         slow.end.set()
         await future
-        assert (await client.post("/v1/notifications", json=shown())).status_code == 202
+        assert await _taken(client, shown()) == 202

@@ -7,8 +7,8 @@ from tests.contract.clock import START
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Lane
 from waypost.domain.time import HOUR_MS, later
-from waypost.stores.kafka.consumer import PartitionRef
 from waypost.stores.kafka.messages import Task
+from waypost.stores.kafka.partitions import PartitionRef
 from waypost.stores.kafka.progress import PartitionProgress
 from waypost.stores.kafka.task_queue import READY_LIMIT, PartitionTasks, TaskEntry, TaskQueue
 

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from tests.contract.clock import StoppedClock
+from waypost.adapters.in_process.ahead import PART, TakenAhead
+from waypost.adapters.in_process.limiter import MemoryLimiter
 from waypost.domain.limits import FixedWindow, Granted, Limit, TokenBucket, Wait
 from waypost.domain.time import MINUTE_MS
-from waypost.stores.memory.ahead import PART, TakenAhead
-from waypost.stores.memory.limiter import MemoryLimiter
 
 pytestmark = pytest.mark.asyncio
 

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+import waypost
 from waypost.domain.time import Instant
+from waypost.runtime.python import MODULE
+from waypost.runtime.supervisor import worker_command
 from waypost.stores.sql.database import prepare
 from waypost.stores.sql.settings import SqlSettings
 
@@ -48,3 +51,31 @@ def test_what_is_not_needed_is_not_imported(program: str, needs: set[str], tmp_p
     shown = f"{program}\nimport sys\nprint(*(name for name in {HEAVY} if name in sys.modules))"
     ended = subprocess.run([sys.executable, "-c", shown], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert set(ended.stdout.split()) <= needs
+
+
+def test_nothing_is_imported_from_the_current_folder(tmp_path: Path) -> None:
+    """A process that Waypost starts runs no ``yaml.py`` that lies where it was started."""
+    for name in ("yaml", "msgspec", "json"):
+        (tmp_path / f"{name}.py").write_text(f"open('ran-{name}', 'w')\nraise SystemExit(7)\n")
+    ended = subprocess.run(worker_command(None), check=False, cwd=tmp_path, capture_output=True, text=True)
+    assert ended.stderr == "this is how the supervisor starts a worker; use: waypost serve\n"
+    assert not list(tmp_path.glob("ran-*"))
+
+
+def test_one_place_says_how_python_is_started() -> None:
+    """Whoever starts a process in another way would import from the current folder."""
+    source = Path(waypost.__file__).parent
+    named = {
+        path.relative_to(source).as_posix() for path in source.rglob("*.py") if "sys.executable" in path.read_text()
+    }
+    assert named == {"runtime/python.py"}
+
+
+def test_what_a_command_writes_is_for_its_user_alone(tmp_path: Path) -> None:
+    """Whatever the shell's mask says."""
+    (tmp_path / "waypost.yaml").write_text("apps: {demo: {}}\nstore: sqlite:///waypost.db\n")
+    command = [*MODULE, "waypost.cli", "keys", "create", "--app", "demo", "--caller", "shop"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, umask=0)
+    made = [path for path in tmp_path.rglob("*") if path.name != "waypost.yaml"]
+    assert made
+    assert {path.name: oct(path.stat().st_mode & 0o077) for path in made if path.stat().st_mode & 0o077} == {}

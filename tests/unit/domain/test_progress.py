@@ -16,6 +16,7 @@ from waypost.domain.delivery import FailureClass, Receipt, Target
 from waypost.domain.ids import AppId, DeviceId, NotificationId, UserId
 from waypost.domain.moves import DeliveryMoved, NotificationMoved
 from waypost.domain.progress import Progress, Stale, Step
+from waypost.domain.replay import new_round
 from waypost.domain.settlement import (
     Again,
     Change,
@@ -187,22 +188,22 @@ class TestReplay:
     """New rounds."""
 
     def test_what_failed_is_reopened_and_what_was_sent_stays(self) -> None:
-        step = routed(3, change(0, SENT), change(1, DEAD), change(2, UNSURE)).replay(NOW)
+        step = new_round(routed(3, change(0, SENT), change(1, DEAD), change(2, UNSURE)), NOW)
         assert step is not None
         assert words(step) == ["partial>pending", "1:failed>pending", "2:unknown>pending"]
         assert [each.n for each in step.changed] == [1, 2]
 
     def test_what_had_no_targets_is_routed_anew(self) -> None:
-        step = FRESH.settle([], NOW, targets=()).progress.replay(NOW)
+        step = new_round(FRESH.settle([], NOW, targets=()).progress, NOW)
         assert step is not None and step.progress.receipts is None
         poison = Receipt(ID, 0, UNROUTED, None, DeliveryStatus.FAILED)
         noted = Progress(FRESH.app, ID, FRESH.user_id, NotificationStatus.FAILED, {0: poison})
-        step = noted.replay(NOW)
+        step = new_round(noted, NOW)
         assert step is not None and step.progress.receipts is None
 
     @pytest.mark.parametrize("progress", [FRESH, routed(1), routed(1, change(0, SENT)), routed(1, suppressed=1)])
     def test_there_is_nothing_to_replay(self, progress: Progress) -> None:
-        assert progress.replay(NOW) is None
+        assert new_round(progress, NOW) is None
 
 
 SETTLEMENTS = st.sampled_from([SENT, AGAIN, DEAD, GONE, PARKED, INTENT, UNSURE, Unstarted(), Expired()])
@@ -227,7 +228,7 @@ def test_every_story_adds_up(count: int, suppressed: int, orders: list[list[Chan
             case LeasedTargets():
                 step = progress.withdraw("caller", order, NOW)[0]
             case _:
-                step = progress.replay(NOW) or Step(progress, progress)
+                step = new_round(progress, NOW) or Step(progress, progress)
         told += step.moves
         progress = step.progress
         if progress.receipts is not None:

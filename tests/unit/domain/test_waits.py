@@ -23,6 +23,7 @@ from waypost.domain.channel import Channel
 from waypost.domain.delivery import Target
 from waypost.domain.ids import AppId, DeviceId, NotificationId, format_id
 from waypost.domain.progress import Progress
+from waypost.domain.replay import new_round
 from waypost.domain.settlement import Change, Expired, Settlement
 from waypost.domain.status import DELIVERY_TRANSITIONS, FINAL, NOTIFICATION_TRANSITIONS, DeliveryStatus
 from waypost.domain.time import SECOND_MS, Instant, later
@@ -122,10 +123,10 @@ class TestWaits:
         assert (stands(step.progress), step.progress.status) == (["sent", "cancelled"], "sent")
 
     def test_replayed_with_its_sibling_it_waits_again_and_alone_it_does_not(self) -> None:
-        both = fallback(change(0, DEAD)).settle([change(1, DEAD)], NOW).progress.replay(NOW)
+        both = new_round(fallback(change(0, DEAD)).settle([change(1, DEAD)], NOW).progress, NOW)
         assert both is not None
         assert (due(both.progress, 0), due(both.progress)) == (NOW, None)
-        alone = fallback(change(0, SENT)).settle([change(1, DEAD)], NOW).progress.replay(NOW)
+        alone = new_round(fallback(change(0, SENT)).settle([change(1, DEAD)], NOW).progress, NOW)
         assert alone is not None and alone.progress.receipts is not None
         assert (due(alone.progress), alone.progress.receipts[1].waits) == (NOW, None)
 

@@ -8,6 +8,8 @@ import msgspec
 import pytest
 
 from tests.contract.clock import StoppedClock
+from tests.memory.devices import MemoryDevices
+from tests.memory.store import MemoryStore
 from tests.unit.domain.made import CHANNELS
 from waypost.channels.fcm.sender import FcmSender
 from waypost.channels.fcm.settings import FcmSettings
@@ -22,8 +24,6 @@ from waypost.domain.settlement import Parked, Suppressed
 from waypost.domain.submission import Defaults, Submission
 from waypost.domain.time import later
 from waypost.pipeline.explain import Explain
-from waypost.stores.memory.devices import MemoryDevices
-from waypost.stores.memory.store import MemoryStore
 from waypost.telemetry import Silent
 
 pytestmark = pytest.mark.asyncio

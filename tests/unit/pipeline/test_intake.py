@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.memory.dedup import MemoryDedup
 from tests.unit.pipeline.test_report import ANN, RegistryBench
 from tests.unit.runtime.bench import APP
 from waypost.domain.backlog import Backlog
@@ -19,7 +20,6 @@ from waypost.domain.submission import Defaults, Submission
 from waypost.pipeline.intake import Caller, Intake
 from waypost.ports.pressure import Pressure
 from waypost.ports.work import Accepted, Duplicate
-from waypost.stores.memory.dedup import MemoryDedup
 from waypost.telemetry import Silent
 
 pytestmark = pytest.mark.asyncio

@@ -8,6 +8,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tests.contract.clock import StoppedClock
+from tests.memory.devices import MemoryDevices
+from tests.memory.journal import MemoryJournal
+from tests.memory.store import MemoryStore
+from tests.memory.views import MemoryViews
+from tests.memory.work import MemoryWork
 from waypost.domain.breaker import BreakerRules
 from waypost.domain.channel import Channel
 from waypost.domain.content import Content, Urgency
@@ -32,11 +37,6 @@ from waypost.runtime.poison import PoisonWatch
 from waypost.runtime.rates import RateGate
 from waypost.runtime.settler import Settler
 from waypost.runtime.worker_slots import WorkerSlots
-from waypost.stores.memory.devices import MemoryDevices
-from waypost.stores.memory.journal import MemoryJournal
-from waypost.stores.memory.store import MemoryStore
-from waypost.stores.memory.views import MemoryViews
-from waypost.stores.memory.work import MemoryWork
 from waypost.telemetry import Silent, Telemetry
 
 APP = AppId("demo")

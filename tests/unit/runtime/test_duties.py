@@ -9,6 +9,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.memory.bulk import MemoryBulk
+from tests.memory.dedup import MemoryDedup
+from tests.memory.devices import MemoryDevices
+from tests.memory.erasures import MemoryErasures
+from tests.memory.retention import MemoryRetention
+from tests.memory.work import MemoryWork
 from tests.unit.adapters.noted import Noted
 from tests.unit.runtime.bench import APP, LaneBench
 from tests.unit.runtime.test_worker import OwnsAll
@@ -21,12 +27,6 @@ from waypost.ports.erasure import Erasure
 from waypost.ports.journal import JournalRow
 from waypost.runtime.duties import ERASURES_AT_ONCE, Duties, DutyContext
 from waypost.runtime.roles import Role
-from waypost.stores.memory.bulk import MemoryBulk
-from waypost.stores.memory.dedup import MemoryDedup
-from waypost.stores.memory.devices import MemoryDevices
-from waypost.stores.memory.erasures import MemoryErasures
-from waypost.stores.memory.retention import MemoryRetention
-from waypost.stores.memory.work import MemoryWork
 from waypost.telemetry import Event
 
 pytestmark = pytest.mark.asyncio

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.contract.clock import StoppedClock
+from tests.memory.keys import MemoryKeys
+from tests.memory.store import MemoryStore
 from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.domain.ids import AppId, CallerId
 from waypost.domain.time import HOUR_MS, Instant
 from waypost.ports.keys import ApiKey
 from waypost.runtime.identity import RememberedKeys
-from waypost.stores.memory.keys import MemoryKeys
-from waypost.stores.memory.store import MemoryStore
 from waypost.telemetry import Silent
 
 pytestmark = pytest.mark.asyncio

@@ -10,6 +10,7 @@ import pytest
 
 from tests.amending import withdraw
 from tests.contract.clock import StoppedClock
+from tests.memory.work import MemoryWork
 from tests.unit.runtime.bench import APNS, APP, FCM, LaneBench, until
 from waypost.domain.channel import Channel
 from waypost.domain.errors import Unavailable
@@ -22,7 +23,6 @@ from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import HOUR_MS, Instant, later
 from waypost.ports.work import Lease, Settled, Work
 from waypost.runtime.leasing import LEASE_MS
-from waypost.stores.memory.work import MemoryWork
 
 pytestmark = pytest.mark.asyncio
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.memory.devices import MemoryDevices
 from tests.unit.runtime.bench import LaneBench, until
 from waypost.domain.channel import Channel
 from waypost.domain.device import Device
@@ -16,7 +17,6 @@ from waypost.domain.ids import AppId, UserId
 from waypost.domain.notification import Lane
 from waypost.domain.status import NotificationStatus
 from waypost.runtime.delivery_context import DeliveryContext
-from waypost.stores.memory.devices import MemoryDevices
 
 pytestmark = pytest.mark.asyncio
 

@@ -9,6 +9,7 @@ import pytest
 from tests.unit.domain import made
 from tests.unit.runtime.bench import FCM
 from tests.unit.runtime.timed import TimedBench
+from waypost.adapters.in_process.limiter import MemoryLimiter
 from waypost.domain.channel import Channel
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import NotificationId, UserId
@@ -19,7 +20,6 @@ from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import MINUTE_MS, SECOND_MS
 from waypost.ports.limiter import Limiter
 from waypost.runtime.rates import RateGate, Waiting
-from waypost.stores.memory.limiter import MemoryLimiter
 from waypost.telemetry import Silent
 
 pytestmark = pytest.mark.asyncio

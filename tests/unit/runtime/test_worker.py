@@ -11,6 +11,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.memory.bulk import MemoryBulk
+from tests.memory.dedup import MemoryDedup
+from tests.memory.erasures import MemoryErasures
+from tests.memory.retention import MemoryRetention
 from tests.unit.runtime.bench import APNS, APP, LaneBench, until
 from waypost.domain.backlog import Backlog, Full
 from waypost.domain.breaker import BreakerState
@@ -29,10 +33,6 @@ from waypost.runtime.duties import DutyContext
 from waypost.runtime.peers import NoPeers
 from waypost.runtime.roles import Role
 from waypost.runtime.worker import Worker, WorkerIdentity
-from waypost.stores.memory.bulk import MemoryBulk
-from waypost.stores.memory.dedup import MemoryDedup
-from waypost.stores.memory.erasures import MemoryErasures
-from waypost.stores.memory.retention import MemoryRetention
 
 pytestmark = pytest.mark.asyncio
 

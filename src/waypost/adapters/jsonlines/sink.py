@@ -16,12 +16,12 @@ _encode = msgspec.json.Encoder(enc_hook=lambda value: type(value).__name__).enco
 
 
 class JsonLinesSink(Silent):
-    """Writes events of *level* and above to a stream, with the fields every line of this process has."""
+    """A sink that writes events of *level* and above to a stream, with the fields every line of this process has."""
 
     def __init__(
         self, stream: Unbuffered, level: Level = Level.INFO, metrics: Telemetry | None = None, **always: object
     ) -> None:
-        """*metrics* counts the lines that were dropped, since nobody read those before them."""
+        """Create the sink; *metrics* counts the lines that were dropped, since nobody read those before them."""
         self._shown = frozenset(_ORDER[_ORDER.index(level) :])
         self._metrics = metrics or Silent()
         self._always = always
@@ -40,7 +40,7 @@ class JsonLinesSink(Silent):
             self._metrics.count(Metric.LOG_DROPPED)
 
     def flush(self, limit_s: float) -> bool:
-        """Wait until all is written, for *limit_s* at most; whether it is."""
+        """Wait until all is written, for *limit_s* at most; return whether it is."""
         return self._writer.flush(limit_s)
 
     def _line(self, event: Event, **fields: object) -> bytes:
@@ -51,5 +51,5 @@ class JsonLinesSink(Silent):
 
 
 def standard_error() -> FileIO:
-    """Standard error without a buffer."""
+    """Open standard error without a buffer."""
     return FileIO(_STDERR, "wb", closefd=False)

@@ -1,4 +1,4 @@
-"""Writes lines in a thread of its own, so that nobody waits for whoever reads them."""
+"""A writer of lines in a thread of its own, so that nobody waits for whoever reads them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from threading import Condition, Thread
 from typing import Final, Protocol
 
 LINES_LIMIT: Final = 10_000
-"""Lines that wait to be written, some 3 MiB; what comes then is dropped."""
+"""The most lines that wait to be written, some 3 MiB; what comes then is dropped."""
 FLUSH_S: Final = 1.0
-"""For how long the end of the process waits for the last lines."""
+"""Seconds for which the end of the process waits for the last lines."""
 
 
 class Unbuffered(Protocol):
@@ -22,7 +22,7 @@ class Unbuffered(Protocol):
         ...
 
     def fileno(self) -> int:
-        """The descriptor to wait on."""
+        """Return the descriptor to wait on."""
         ...
 
 
@@ -30,7 +30,7 @@ class LineWriter:
     """A bounded queue of lines before a stream that may take none: a pipe that nobody reads, a disk that hangs."""
 
     def __init__(self, stream: Unbuffered, dropped: Callable[[int], bytes]) -> None:
-        """*dropped* words the line that says how many were dropped."""
+        """Create the queue; *dropped* words the line that says how many were dropped."""
         self._stream = stream
         self._line_of_dropped = dropped
         self._lines: list[bytes] = []

@@ -1,4 +1,4 @@
-"""What a token says, once its signature holds. Pure."""
+"""The claims of a token, checked once its signature holds. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAME_LIMIT: Final = 128
 
 
 class Times(Struct, frozen=True):
-    """When a token is valid (RFC 7519 section 4.1); what has no end or no beginning is not believed."""
+    """The times of a token (RFC 7519 section 4.1); one without an end or a beginning is not accepted."""
 
     exp: Seconds
     iat: Seconds
@@ -29,7 +29,7 @@ class Times(Struct, frozen=True):
 
 
 class TokenRejected(Struct, frozen=True):
-    """Why a token is not believed, in our words."""
+    """The reason why a token is not accepted, in our words."""
 
     why: str
 
@@ -39,12 +39,12 @@ class Issuer(Struct, frozen=True):
 
     app: AppId
     name: str
-    """As the configuration calls it."""
+    """The name that the configuration gives it."""
     settings: IssuerSettings
 
 
 def bearer_of(claims: Mapping[str, Any], issuer: Issuer, now: Instant) -> Bearer | TokenRejected:
-    """Whom *claims* speak for, or why they are not believed."""
+    """Read whom *claims* speak for, or say why they are not accepted."""
     settings, now_s = issuer.settings, now / SECOND_MS
     if claims.get("iss") != settings.issuer or settings.audience not in audiences(claims):
         return TokenRejected("the token is not for this service")
@@ -66,7 +66,7 @@ def bearer_of(claims: Mapping[str, Any], issuer: Issuer, now: Instant) -> Bearer
 
 
 def audiences(claims: Mapping[str, Any]) -> list[Any]:
-    """Whom a token is for: one text or a list (RFC 7519 section 4.1.3)."""
+    """List whom a token is for: one text or a list (RFC 7519 section 4.1.3)."""
     said = claims.get("aud")
     return said if isinstance(said, list) else [said]
 

@@ -14,7 +14,7 @@ LIMIT_BYTES: Final = 262_144
 
 
 async def over_http(url: str, ca_file: str | None) -> bytes:
-    """What *url* answers; OSError in our words where that is not a 200 of bearable size, or no answer at all.
+    """Fetch *url*; OSError in our words where the answer is not a 200 of bearable size, or there is none.
 
     A redirect is no answer: it would name another place than the operator did. Nothing is decompressed.
     """
@@ -41,7 +41,7 @@ async def over_http(url: str, ca_file: str | None) -> bytes:
 
 
 async def from_file(path: str) -> bytes:
-    """What the file holds; OSError where it cannot be read or is too large."""
+    """Read the file; OSError where it cannot be read or is too large."""
     return await asyncio.to_thread(_read, Path(path))
 
 

@@ -14,7 +14,7 @@ from waypost.adapters.jwt.settings import Algorithm
 
 KEYS_LIMIT: Final = 64
 RSA_BITS: Final = 2048
-"""RFC 7518 section 3.3."""
+"""The least size of an RSA key, bits (RFC 7518 section 3.3)."""
 _CURVES: Final = {Algorithm.ES256: "P-256", Algorithm.ES384: "P-384", Algorithm.ES512: "P-521"}
 
 KeySet = Mapping[tuple[str | None, Algorithm], jwt.PyJWK]
@@ -22,7 +22,7 @@ KeySet = Mapping[tuple[str | None, Algorithm], jwt.PyJWK]
 
 
 class _Jwk(Struct, frozen=True):
-    """The parts of a public key that are read; what else a set says, private parts too, is not."""
+    """The parts of a public key that are read; others of a set, private parts too, are not."""
 
     kty: str
     kid: Annotated[str, Meta(max_length=256)] | None = None
@@ -41,13 +41,13 @@ class _Jwks(Struct, frozen=True):
 
 
 def shared(secret: str, algorithms: Iterable[Algorithm]) -> KeySet:
-    """The keys of an issuer that signs with a secret; whatever id a token names, it is this one."""
+    """Build the keys of an issuer that signs with a secret; whatever id a token names, it is this one."""
     k = jwt.utils.base64url_encode(secret.encode()).decode()
     return {(None, each): jwt.PyJWK({"kty": "oct", "k": k}, algorithm=each) for each in algorithms}
 
 
 def parsed(text: bytes, algorithms: Iterable[Algorithm]) -> KeySet:
-    """The keys of a JWK set that verify one of *algorithms*; ValueError where it is none or names two keys alike.
+    """Parse the keys of a JWK set that verify one of *algorithms*; ValueError where it is none or has equal ids.
 
     Keys for another use, of another kind, too short, or unreadable are passed over (RFC 7517 section 5).
     """
@@ -68,7 +68,7 @@ def parsed(text: bytes, algorithms: Iterable[Algorithm]) -> KeySet:
 
 
 def _key(jwk: _Jwk, algorithm: Algorithm) -> jwt.PyJWK | None:
-    """*jwk* as a key that verifies *algorithm* and nothing else; None where it does not."""
+    """Read *jwk* as a key that verifies *algorithm* and nothing else; None where it does not."""
     curve = _CURVES.get(algorithm)
     is_kind = jwk.kty == "RSA" if curve is None else (jwk.kty == "EC" and jwk.crv == curve)
     is_meant = jwk.use in (None, "sig") and jwk.alg in (None, algorithm) and "verify" in (jwk.key_ops or ["verify"])

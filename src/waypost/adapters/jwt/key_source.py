@@ -1,4 +1,4 @@
-"""Where an issuer's keys come from, and how long they are believed."""
+"""The sources of an issuer's keys, and how long the keys are believed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from waypost.ports.clock import Clock
 from waypost.telemetry import Event, Telemetry
 
 PAUSE_S: Final = 10.0
-"""Between two questions for one key set, whatever ids tokens name."""
+"""Seconds between two questions for one key set, whatever ids tokens name."""
 BELIEVED_S: Final = 86_400.0
-"""While the source is away, a key set is believed for a day."""
+"""Seconds for which a key set is believed while its source is away: a day."""
 
 
 class VerifyingKeys(Protocol):
@@ -32,12 +32,12 @@ class VerifyingKeys(Protocol):
         ...
 
     async def find(self, kid: str | None, algorithm: Algorithm) -> jwt.PyJWK | None:
-        """The key that a token names; None where there is none. Unavailable where no key is known yet."""
+        """Find the key that a token names; None where there is none. Unavailable where no key is known yet."""
         ...
 
 
 class SharedKeys:
-    """A secret (fulfils VerifyingKeys)."""
+    """The keys of an issuer that shares a secret (fulfils VerifyingKeys)."""
 
     def __init__(self, keys: KeySet) -> None:
         self._keys = keys
@@ -54,7 +54,7 @@ class SharedKeys:
 
 
 class FetchedKeys:
-    """A key set asked for again: in time, and where a token names a key that it has not (fulfils VerifyingKeys).
+    """A key set that is fetched again: in time, and where a token names an unknown key (fulfils VerifyingKeys).
 
     One question at a time, PAUSE_S apart. What was had last stays while there is no answer, or none that is a key set.
     """
@@ -106,7 +106,7 @@ class FetchedKeys:
         return self._clock.monotonic() - self._had_s
 
     def _ask(self) -> asyncio.Task[None] | None:
-        """The question that is open, or a new one; None where the last is too near."""
+        """Return the question that is open, or ask a new one; None where the last is too near."""
         if self._asking is None and self._clock.monotonic() - self._asked_s >= PAUSE_S:
             self._asked_s = self._clock.monotonic()
             self._asking = asyncio.create_task(self._renew())

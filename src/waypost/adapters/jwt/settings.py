@@ -13,7 +13,7 @@ from waypost.domain.scope import Scope
 
 
 class Algorithm(StrEnum):
-    """How a token may be signed (RFC 7518 section 3.1)."""
+    """A signature algorithm of tokens (RFC 7518 section 3.1)."""
 
     HS256 = "HS256"
     HS384 = "HS384"
@@ -40,7 +40,7 @@ OF_USERS: Final = (Scope.SEND, Scope.DEVICES, Scope.READ)
 
 
 class IssuerSettings(Struct, frozen=True, kw_only=True):
-    """Somebody whose tokens are believed; the keys come by one of `secret`, `jwks_url`, `jwks_file`."""
+    """An issuer whose tokens are accepted; the keys come by one of `secret`, `jwks_url`, `jwks_file`."""
 
     issuer: Annotated[str, Meta(min_length=1)]
     """The exact value of the `iss` claim in its tokens."""
@@ -78,7 +78,7 @@ class IssuerSettings(Struct, frozen=True, kw_only=True):
 
 
 def misfit(settings: IssuerSettings) -> tuple[str, str] | None:
-    """The key that is wrong about an issuer, and why; None where nothing is."""
+    """Find the key that is wrong about an issuer, and why; None where nothing is."""
     given = [key for key in ("secret", "jwks_url", "jwks_file") if getattr(settings, key) is not None]
     if len(given) != 1:
         return "secret", "give one of `secret`, `jwks_url`, `jwks_file`"

@@ -23,12 +23,12 @@ from waypost.ports.tokens import Bearer
 from waypost.telemetry import Telemetry
 
 TOKEN_LIMIT: Final = 8_192
-"""Characters; nothing of a longer one is read."""
+"""The longest token that is read, characters."""
 _SIGNATURES: Final = jwt.PyJWS(algorithms=[each.value for each in Algorithm])
 
 
 class _Header(Struct, frozen=True):
-    """All that is read of a header: keys that a token brings along or points to (``jwk``, ``jku``, ``x5u``) are not."""
+    """The parts of a header that are read: not the keys that a token brings or points to (``jwk``, ``x5u``)."""
 
     alg: str
     kid: Annotated[str, Meta(max_length=256)] | None = None
@@ -39,7 +39,7 @@ _claims = msgspec.json.Decoder(dict[str, Any])
 
 
 class IssuedTokens:
-    """Believes what the issuers of the configuration have signed (fulfils ports.tokens.TokenVerifier and Lifecycle)."""
+    """A verifier of what the configured issuers signed (fulfils ports.tokens.TokenVerifier and Lifecycle)."""
 
     def __init__(self, issuers: Iterable[Issuer], clock: Clock, telemetry: Telemetry) -> None:
         self._clock = clock
@@ -74,7 +74,7 @@ class IssuedTokens:
         return bearer
 
     def _issuer_of(self, claims: Mapping[str, Any]) -> tuple[Issuer, VerifyingKeys]:
-        """Whose keys are to be asked, by what the token says; whether that is true, its signature will show."""
+        """Find the issuer that the token names, and its keys; whether it is true, its signature will show."""
         issuer = claims.get("iss")
         named = {(issuer, each) for each in audiences(claims) if isinstance(issuer, str) and isinstance(each, str)}
         found = [self._known[name] for name in named if name in self._known]
@@ -84,7 +84,7 @@ class IssuedTokens:
 
 
 def _opened(token: str) -> tuple[_Header, dict[str, Any]]:
-    """What a token says, before anything of it is believed."""
+    """Decode a token, before anything of it is believed."""
     parts = token.split(".", 3) if len(token) <= TOKEN_LIMIT else []
     if len(parts) != 3:
         _refuse("this is neither an API key nor a token")

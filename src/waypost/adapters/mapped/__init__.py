@@ -1,1 +1,1 @@
-"""What the processes of one machine share in mapped files."""
+"""The mapped files that the processes of one machine share."""

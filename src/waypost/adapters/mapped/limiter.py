@@ -35,9 +35,9 @@ TRIES: Final = 500
 """For a lock, which is held for microseconds: then its holder is frozen. About 0.05 s, for which the event loop stands
 still; on a busy machine longer, and so is its holder."""
 PAUSE_S: Final = 0.000_05
-"""Before asking again: its holder may have to wait for its interpreter, and needs the processor more."""
+"""The pause before asking again: the holder may have to wait for its interpreter, and needs the processor more."""
 AWAY_S: Final = 10.0
-"""For so long a row is not asked for again whose holder is frozen."""
+"""Seconds for which a row is not asked for again whose holder is frozen."""
 
 _SLOT: Final = struct.Struct("=16sdddd")
 _ROW_BYTES: Final = PER_ROW * _SLOT.size
@@ -45,7 +45,7 @@ _SIZE: Final = (ROWS + BUCKET_ROWS) * _ROW_BYTES
 
 
 class MappedLimiter:
-    """See Limiter; opening makes the file (OSError where there is no room). One for each file in a process.
+    """A limiter in a mapped file; opening makes it (OSError where there is no room). One for each file in a process.
 
     It goes by the wall clock, which all processes of a machine have in common; the file outlives them.
     """
@@ -77,7 +77,7 @@ class MappedLimiter:
         return answer
 
     def _find(self, row: int, digest: bytes) -> tuple[int, Remaining | None]:
-        """Where *digest* lies, or what makes room for it, and its level."""
+        """Find where *digest* lies, or what makes room for it, and its level."""
         start = row * _ROW_BYTES
         at = self._map.find(digest, start, start + _ROW_BYTES)
         if at >= 0 and (at - start) % _SLOT.size == 0:

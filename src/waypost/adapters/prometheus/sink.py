@@ -23,7 +23,7 @@ COUNTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000)
 _COUNTED_KINDS = ("counter", "histogram")
 _FILE_KINDS = (*_COUNTED_KINDS, "gauge_livesum")
 _DEAD = "dead"
-"""In the place of a process id: the counters of all workers that died, so that restarts do not add files."""
+"""The name in place of a process id for the counters of all workers that died, so that restarts do not add files."""
 
 _Series = Counter | Gauge | Histogram
 
@@ -44,7 +44,7 @@ def worker_died(directory: Path, pid: int) -> None:
 
 
 class PrometheusSink(Silent):
-    """Writes this process's values where every worker of the machine can read them; events are not its business."""
+    """A sink of this process's metrics, where every worker of the machine can read them; it ignores events."""
 
     def __init__(self, directory: Path) -> None:
         """Use *directory*, the same for all workers of a store; an OSError if it has no room."""
@@ -77,7 +77,7 @@ class PrometheusSink(Silent):
         series.observe(value)
 
     def render(self) -> bytes:
-        """All workers' values in the Prometheus text format; reads files."""
+        """Render all workers' values in the Prometheus text format; reads files."""
         registry = CollectorRegistry()
         directory = str(self._directory)
         MultiProcessCollector(registry, path=directory)  # type: ignore[no-untyped-call] # it has no types

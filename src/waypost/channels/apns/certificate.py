@@ -11,7 +11,7 @@ from waypost.domain.errors import ConfigurationError
 
 
 def use_certificate(setting: str, file: str, tls: ssl.SSLContext) -> None:
-    """Let *tls* present the certificate in *file*. ConfigurationError names *setting*."""
+    """Let *tls* present the client certificate in *file*. ConfigurationError names *setting*."""
     try:
         # An encrypted key must not make OpenSSL ask at a terminal.
         tls.load_cert_chain(file, password=lambda: "")

@@ -52,13 +52,13 @@ REASONS: dict[str, str] = {
     "BadCertificate": "the client certificate is not accepted",
     "BadCertificateEnvironment": "the client certificate is for the other environment",
 }
-"""What to do about a refusal; others mean a request that breaks a rule of Apple's."""
+"""The remedy for each refusal; others mean a request that breaks a rule of Apple's."""
 _AWAY = ("TooManyRequests", "TooManyProviderTokenUpdates", "InternalServerError", "Shutdown")
-"""And 503, which Apple spells ``Service Unavailable`` here."""
+"""Reasons that mean "not now", beside the status 503, which Apple spells ``Service Unavailable`` here."""
 
 
 class ChannelRefused(WaypostError):
-    """Apple refused what was asked of a channel; *reason* is its own word."""
+    """The error that Apple refused what was asked of a channel; *reason* is Apple's own word."""
 
     def __init__(self, reason: str) -> None:
         why = REASONS.get(reason)
@@ -67,14 +67,14 @@ class ChannelRefused(WaypostError):
 
 
 class AppleAway(WaypostError):
-    """Apple did not answer, or not now; the same request may succeed later."""
+    """The error that Apple did not answer, or cannot now; the same request may succeed later."""
 
 
 class BroadcastChannel(Struct, frozen=True):
-    """A channel as Apple knows it."""
+    """A broadcast channel as Apple knows it."""
 
     storage: int = msgspec.field(name="message-storage-policy", default=0)
-    """0 stores nothing, 1 the last message for at most 8 hours."""
+    """The messages it keeps: 0 stores none, 1 the last message for at most 8 hours."""
     push_type: str = msgspec.field(name="push-type", default="LiveActivity")
 
 
@@ -95,13 +95,13 @@ class BroadcastChannels:
         self._broadcast = broadcast
 
     async def create(self, *, stored: bool) -> str:
-        """Make a channel; its id. *stored* keeps the last message for devices that are away."""
+        """Create a channel and return its id. *stored* keeps the last message for devices that are away."""
         body = {"message-storage-policy": int(stored), "push-type": "LiveActivity"}
         answer = await self._ask(self._manage, "POST", self._of_app("channels"), msgspec.json.encode(body))
         return _header(answer, b"apns-channel-id")
 
     async def read(self, channel_id: str) -> BroadcastChannel:
-        """What a channel is."""
+        """Read the properties of a channel."""
         named = {"apns-channel-id": channel_id}
         answer = await self._ask(self._manage, "GET", self._of_app("channels"), headers=named)
         return msgspec.json.decode(answer.body, type=BroadcastChannel)
@@ -112,7 +112,7 @@ class BroadcastChannels:
         await self._ask(self._manage, "DELETE", self._of_app("channels"), headers=named)
 
     async def ids(self) -> tuple[str, ...]:
-        """Every channel of the app."""
+        """List every channel of the app."""
         answer = await self._ask(self._manage, "GET", self._of_app("all-channels"))
         return msgspec.json.decode(answer.body, type=_Listed).channels
 
@@ -152,7 +152,7 @@ class BroadcastChannels:
     async def _ask(
         self, origin: Origin, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> Answer:
-        """The answer of a request that was done; ChannelRefused or AppleAway say why it was not."""
+        """Send a request and return its answer; ChannelRefused or AppleAway say why it failed."""
         loop = asyncio.get_running_loop()
         jwt = self._identity.jwt_at(self._clock.now())
         fields = {":method": method, ":scheme": "https", ":authority": authority_of(origin), ":path": path}
@@ -173,7 +173,7 @@ class BroadcastChannels:
 
 @asynccontextmanager
 async def open_channels(app: AppId, settings: ApnsSettings, clock: Clock) -> AsyncIterator[BroadcastChannels]:
-    """The channels of *app*; ConfigurationError names the setting that cannot be used."""
+    """Open the channels of *app*; ConfigurationError names the setting that cannot be used."""
     section = CredentialId(app, APNS).section
     identity = identify(section, settings)
     hosts = (

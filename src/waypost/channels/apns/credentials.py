@@ -1,4 +1,4 @@
-"""Who we are to Apple: provider tokens, or a client certificate.
+"""The credentials for Apple: provider tokens, or a client certificate.
 
 Source: developer.apple.com, "Establishing a token-based connection to APNs".
 """
@@ -20,9 +20,9 @@ from waypost.http2 import Origin
 
 _APPLE_ID = re.compile(r"[A-Za-z0-9]{10}")
 SLOT_MS = 25 * MINUTE_MS
-"""A token is issued at the start of a slot; Apple wants none older than 60 minutes."""
+"""Milliseconds of a slot; a token is issued at its start; Apple wants none older than 60 minutes."""
 SHORTEST_USE_MS = 20 * MINUTE_MS
-"""Changed sooner on a connection, Apple answers TooManyProviderTokenUpdates."""
+"""Milliseconds that a token is used at least: changed sooner, Apple answers TooManyProviderTokenUpdates."""
 
 
 class ProviderTokens:
@@ -42,7 +42,7 @@ class ProviderTokens:
         self._current = ""
 
     def at(self, now: Instant) -> str:
-        """The token to use at *now*; the same string until it is renewed."""
+        """Return the token to use at *now*; the same string until it is renewed."""
         slot = Instant(now - now % SLOT_MS)
         clock_went_back = now - self._used_since < -MINUTE_MS
         is_used_long_enough = now - self._used_since >= SHORTEST_USE_MS
@@ -51,7 +51,7 @@ class ProviderTokens:
         return self._current
 
     def renew(self, refused: str, now: Instant) -> str:
-        """The token to use after Apple called *refused* too old: a newer one, at most every 20 minutes."""
+        """Return the token to use after Apple called *refused* too old: a newer one, at most every 20 minutes."""
         if refused == self._current and now - self._issued_at >= SHORTEST_USE_MS:
             self._issue(now, now)
         return self._current
@@ -64,7 +64,7 @@ class ProviderTokens:
 
 
 class Identity:
-    """What a request and a connection are identified with: either provider tokens, or a certificate."""
+    """The identity of requests and connections: either provider tokens, or a certificate."""
 
     def __init__(self, tokens: ProviderTokens | None, certificate: tuple[str, str] | None = None) -> None:
         self._tokens = tokens
@@ -76,15 +76,15 @@ class Identity:
             use_certificate(*certificate, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
     def jwt_at(self, now: Instant) -> str:
-        """The provider token of a request; "" where the connection says who we are."""
+        """Return the provider token of a request; "" where the connection says who we are."""
         return "" if self._tokens is None else self._tokens.at(now)
 
     def renewed_jwt(self, refused: str, now: Instant) -> str:
-        """As ``ProviderTokens.renew``."""
+        """Renew the provider token as ``ProviderTokens.renew`` does."""
         return "" if self._tokens is None else self._tokens.renew(refused, now)
 
     def origin(self, section: str, url: str, settings: ApnsSettings) -> Origin:
-        """Apple at *url*; connections there present the certificate, where there is one.
+        """Build the origin of Apple at *url*; connections there present the certificate, where there is one.
 
         ConfigurationError as ``origin_of``.
         """

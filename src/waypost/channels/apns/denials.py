@@ -1,4 +1,4 @@
-"""How Apple refuses a credential without answering a request: by GOAWAY, or by ending the TLS handshake.
+"""Refusals of a credential without an answer to a request: by GOAWAY, or by ending the TLS handshake.
 
 Sources: developer.apple.com, "Handling notification responses from APNs" (GOAWAY carries a reason of the same table);
 RFC 8446, section 6.2 (alerts that are about a client's certificate).

@@ -1,4 +1,4 @@
-"""Which of Apple's two environments knows a token, learned from the answers."""
+"""The two environments of Apple's, and which of them knows a token, learned from the answers."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from waypost.telemetry.events import Event
 from waypost.telemetry.sink import Telemetry
 
 REMEMBERED = 100_000
-"""Tokens of the other environment that are remembered; 16 bytes each and their place."""
+"""The most tokens of the other environment that are remembered; 16 bytes each and their place."""
 RECENT = 500
-"""Answers that judge tokens, a worker, over which the share of unknown ones is taken."""
+"""The number of answers a worker judges tokens by: over these the share of unknown ones is taken."""
 FEWEST = 20
-"""Answers of all workers below which no share is taken."""
+"""The number of answers of all workers below which no share is taken."""
 
 
 class ForeignTokens:
-    """Tokens that the other environment took, by their hash; the one unused for longest makes room.
+    """The tokens that the other environment took, by their hash; the one unused for longest makes room.
 
     A worker's own: all tokens of a user are sent to by the one worker that has the user's shard.
     """
@@ -41,7 +41,7 @@ class ForeignTokens:
         return len(self._hashes)
 
     def learn(self, token: str, *, foreign: bool) -> None:
-        """Remember where *token* was taken."""
+        """Remember which environment took *token*."""
         digest = token_hash(token)
         if not foreign:
             self._hashes.pop(digest, None)
@@ -53,7 +53,7 @@ class ForeignTokens:
 
 
 class Mistrust:
-    """Whether so many tokens are unknown that the settings are wrong sooner than the tokens; told once each way.
+    """A watch for so many unknown tokens that the settings are probably wrong; it tells once each way.
 
     It begins at *share* of the recent answers of all workers and ends below half of it.
     """
@@ -71,7 +71,7 @@ class Mistrust:
         """Count one answer: the token was unknown where it was tried first, or it was not."""
         if len(self._recent) == RECENT:
             if not unknown and not self._unknown and not self.holds:
-                return  # as it was
+                return  # unchanged
             self._unknown -= self._recent[0]
         self._recent.append(unknown)
         self._unknown += unknown

@@ -85,7 +85,7 @@ STATUSES: dict[str, tuple[Meaning, str]] = {
     "http_503": (Meaning.UNSURE, "Apple is not available"),
     "http_504": (Meaning.UNSURE, "Apple is not available"),
 }
-"""For an answer without a reason that can be read."""
+"""The meaning of a status, for an answer without a reason that can be read."""
 _DEAD_WITHOUT_A_WORD = "http_410"
 
 BROADCAST_REASONS: dict[str, tuple[Meaning, str]] = {
@@ -106,25 +106,25 @@ BROADCAST_REASONS: dict[str, tuple[Meaning, str]] = {
 """What is said of broadcast channels beside (developer.apple.com, "Handling error responses from APNs")."""
 
 WAIT_MS: dict[str, int] = {TOKEN_TOO_NEW: _MINUTE_MS}
-"""The least wait, where the retry policy would be too eager."""
+"""The least wait in milliseconds, where the retry policy would be too eager."""
 
 
 class _Body(Struct):
     reason: Raw = NOTHING
     timestamp: Raw = NOTHING
-    """When the token was found dead, in milliseconds (410 only)."""
+    """The time when the token was found dead, in milliseconds (410 only)."""
 
 
 _decoder = msgspec.json.Decoder(_Body)
 
 
 def reason_of(answer: Answer) -> str:
-    """Apple's own word; ``http_<status>`` where it gives none."""
+    """Read Apple's own word for a refusal; ``http_<status>`` where it gives none."""
     return word_of(_body(answer).reason) or f"http_{answer.status}"
 
 
 def outcome_of(result: Result, delivery: Delivery, dead_token_codes: tuple[str, ...], now: Instant) -> Outcome:
-    """What one request came to."""
+    """Turn the result of one request into an outcome."""
     match result:
         case Answer(headers=headers) if is_success(result):
             ids = (b"apns-id", b"apns-request-id")
@@ -151,13 +151,13 @@ def _refusal(answer: Answer, delivery: Delivery, dead_token_codes: tuple[str, ..
 
 
 def _dead_since(answer: Answer, now: Instant) -> Instant | None:
-    """When Apple found the token dead; None where it does not say, or names a time that is not over yet."""
+    """Read when Apple found the token dead; None where it does not say, or names a time that is not over yet."""
     since = number_of(_body(answer).timestamp)
     return Instant(since) if since is not None and 0 < since <= now else None
 
 
 def _shutdown_wait_ms(delivery: Delivery) -> int:
-    """5 to 10 s, spread by the notification's random bits, so that not all come back at once."""
+    """Choose a wait of 5 to 10 s by the notification's random bits, so that not all come back at once."""
     return 5 * SECOND_MS + int.from_bytes(delivery.id[-2:], "big") % (5 * SECOND_MS + 1)
 
 

@@ -21,15 +21,15 @@ BROADCAST = {
     "sandbox": "https://api-broadcast.sandbox.push.apple.com",
 }
 PING_AFTER_IDLE_S = 3600.0
-"""Apple: a PING after an hour of idleness is welcome."""
+"""Seconds of idleness before a PING; Apple welcomes one after an hour."""
 OTHER_CONNECTIONS = 5
-"""At most, to the environment that is not the app's own, and to broadcast channels."""
+"""The most connections to the environment that is not the app's own, and to broadcast channels."""
 MOST_SOCKETS = 50
-"""Of one credential in a process, all its pools together, those that only end what they have among them."""
+"""The most sockets of one credential in a process: all its pools, and connections that only end what they have."""
 
 
 class ApnsGateway:
-    """One environment; silent and visible notifications have pools of their own, or share one.
+    """One environment of Apple's; silent and visible notifications have pools of their own, or share one.
 
     A pool belongs to one credential, so that a connection carries one team alone.
     """
@@ -42,7 +42,7 @@ class ApnsGateway:
     def request(
         self, kind: Kind, path: str, head: bytes, body: bytes, until: Until, ended: Callable[[Result], None]
     ) -> None:
-        """Push to *path*; *head* is what follows it."""
+        """Push to *path*; *head* is the header block that follows it."""
         named = encode_headers(((b":path", path.encode()),))
         block = b"".join((self._head, named, sized(len(body)), head))
         self._pools[kind].request(block, body, until.deadline, ended, until.answer_by)
@@ -54,7 +54,7 @@ class ApnsGateway:
 
     @property
     def connections(self) -> int:
-        """Open now."""
+        """The number of open connections."""
         return sum(pool.stats.connections for pool in self._distinct())
 
     async def start(self) -> None:
@@ -75,7 +75,7 @@ class ApnsGateway:
 def own_gateway(
     origin: Origin, settings: ApnsSettings, sockets: Sockets, on_event: Callable[[PoolEvent], None]
 ) -> ApnsGateway:
-    """The app's own environment, with a connection kept for visible notifications."""
+    """Build the gateway of the app's own environment, with a connection kept for visible notifications."""
     return ApnsGateway(
         origin,
         {
@@ -86,7 +86,7 @@ def own_gateway(
 
 
 def seldom_gateway(origin: Origin, sockets: Sockets, on_event: Callable[[PoolEvent], None]) -> ApnsGateway:
-    """The other environment, or Apple's host for broadcast channels: nothing is opened before it is needed."""
+    """Build the gateway of the other environment or of broadcasts: it opens nothing before it is needed."""
     return ApnsGateway(origin, dict.fromkeys(Kind, _pool(origin, 0, OTHER_CONNECTIONS, sockets, on_event)))
 
 

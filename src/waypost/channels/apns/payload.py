@@ -26,28 +26,28 @@ from waypost.domain.time import SECOND_MS, Instant
 
 COLLAPSE_ID_LIMIT_BYTES = 64
 CHANNEL_KIND = "channel"
-"""Of ``to``: a broadcast channel, by its id."""
+"""The kind of ``to`` that names a broadcast channel, by its id."""
 BROADCAST_LIMIT_BYTES = 5120
 LONGEST_STORED_S = 8 * 3600
-"""How long Apple keeps the last message of a channel, where it keeps any."""
+"""Seconds that Apple keeps the last message of a channel at most, where it keeps any."""
 
 NOT_ENTITLED = "the setting critical_alerts is off, which says that Apple granted the app's entitlement"
 SHOWN_KEYS = ("alert", "badge", "sound")
-"""What a background push must not have in ``aps``."""
+"""The keys that a background push must not have in ``aps``."""
 
 
 class Rendering(Struct, frozen=True):
-    """Headers beside the path and the authorization, and the body."""
+    """The headers beside the path and the authorization, and the body."""
 
     headers: tuple[tuple[str, str], ...]
     body: bytes
     limit_bytes: int
     note: str = ""
-    """What was changed so that Apple takes it as it is meant."""
+    """The change that made it acceptable to Apple as it is meant."""
 
 
 def rendered(message: Message, settings: ApnsSettings, now: Instant) -> Rendering | Refused:
-    """What goes to each device, shortened or downgraded where it must and may be; or why nothing does."""
+    """Render what goes to each device, shortened or downgraded where it must and may be; or say why nothing does."""
     if not settings.critical_alerts and settings.critical_fallback == "refuse" and is_critical(message):
         return Refused("critical_not_entitled", NOT_ENTITLED)
     rendering = render(message, settings, now)
@@ -63,14 +63,14 @@ def rendered(message: Message, settings: ApnsSettings, now: Instant) -> Renderin
 
 
 def is_critical(message: Message) -> bool:
-    """Whether it would sound although the device is muted."""
+    """Tell whether it would sound although the device is muted."""
     if message.urgency is not Urgency.CRITICAL:
         return False
     return push_type_of(message.content, message.kind) is ApnsPushType.ALERT
 
 
 def render(message: Message, settings: ApnsSettings, now: Instant) -> Rendering:
-    """What goes to each device of *notification*, whatever its size; *now* decides the remaining time to live."""
+    """Render what goes to each device of *notification*, whatever its size; *now* decides the time to live."""
     if message.content.to is not None:
         return _to_channel(message, message.content.to, settings, now)
     push_type = push_type_of(message.content, message.kind)
@@ -91,7 +91,7 @@ def render(message: Message, settings: ApnsSettings, now: Instant) -> Rendering:
 
 
 def _to_channel(message: Message, to: Audience, settings: ApnsSettings, now: Instant) -> Rendering:
-    """What goes to all who follow *to*: its path names the app, so that there is no topic, and nothing collapses."""
+    """Render what goes to all who follow *to*: without a topic, since its path names the app, and not collapsed."""
     expiration = min(_expiration(message, now), now // SECOND_MS + LONGEST_STORED_S)
     headers = (
         ("apns-channel-id", to.name),
@@ -105,7 +105,7 @@ def _to_channel(message: Message, to: Audience, settings: ApnsSettings, now: Ins
 
 
 def payload(message: Message, push_type: ApnsPushType, settings: ApnsSettings) -> dict[str, Any]:
-    """The JSON object: ``aps``, the caller's data beside it, the overrides over both, the id over all."""
+    """Build the JSON object: ``aps``, the caller's data beside it, the overrides over both, the id over all."""
     content = message.content
     if push_type not in (ApnsPushType.ALERT, ApnsPushType.BACKGROUND):
         named = {} if push_type is ApnsPushType.MDM else {ID_KEY: ANY_ID}
@@ -126,7 +126,7 @@ def payload(message: Message, push_type: ApnsPushType, settings: ApnsSettings) -
 
 
 def fitted_collapse_id(collapse_key: str) -> str:
-    """*collapse_key* where it fits the header (64 bytes, printable ASCII), else its SHA-256 in hex."""
+    """Return *collapse_key* where it fits the header (64 bytes, printable ASCII), else its SHA-256 in hex."""
     fits = collapse_key.isascii() and collapse_key.isprintable() and collapse_key == collapse_key.strip()
     if fits and len(collapse_key) <= COLLAPSE_ID_LIMIT_BYTES:
         return collapse_key
@@ -134,7 +134,7 @@ def fitted_collapse_id(collapse_key: str) -> str:
 
 
 def faults(content: Content, kind: Kind) -> list[Fault]:
-    """What APNs would refuse or we could not send, with the path of each."""
+    """List what APNs would refuse or we could not send, with the path of each."""
     taken = [key for key in ("aps", ID_KEY) if key in content.data]
     found = [Fault(f"data.{key}", "the key is taken in an APNs payload") for key in taken]
     override = content.overrides.get(APNS, {})
@@ -161,7 +161,7 @@ def faults(content: Content, kind: Kind) -> list[Fault]:
 
 
 def _expiration(message: Message, now: Instant) -> int:
-    """UNIX seconds; 0 is one attempt at once, never stored."""
+    """Compute the expiration in UNIX seconds; 0 is one attempt at once, never stored."""
     if message.ttl_ms == 0 or message.remaining_ttl_s(now) == 0:
         return 0
     return message.expires_at // SECOND_MS
@@ -182,7 +182,7 @@ def _aps(content: Content) -> dict[str, Any]:
 
 
 def _critical(content: Content, settings: ApnsSettings) -> dict[str, Any]:
-    """How loud Apple lets the app be."""
+    """Build the sound and interruption level of a critical alert, as far as Apple permits the app."""
     if not settings.critical_alerts:
         return {"interruption-level": settings.critical_fallback}
     sound = {"critical": 1, "name": content.sound or "default", "volume": 1.0}
@@ -190,7 +190,7 @@ def _critical(content: Content, settings: ApnsSettings) -> dict[str, Any]:
 
 
 def _extras(content: Content) -> dict[str, Any]:
-    """What ``aps`` has no key for, under names of ours that a notification service extension can read."""
+    """Return the fields that ``aps`` has no key for, under our names, for a notification service extension."""
     return present(
         {
             "waypost_image": content.image,

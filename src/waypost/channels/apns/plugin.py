@@ -43,7 +43,7 @@ def _registration_check(_app: AppId, _settings: ApnsSettings | None) -> Registra
 
 
 def _faults_of(registration: Registration) -> list[Fault]:
-    """A token is part of a URL."""
+    """Check that a token fits into a URL."""
     bad_token = [] if _TOKEN.fullmatch(registration.token) else [Fault("token", "must be 16 to 100 bytes in hex")]
     return bad_token + has_no_keys(registration)
 

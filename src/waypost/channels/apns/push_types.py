@@ -1,4 +1,4 @@
-"""What each push type asks for: topic, priority, size and ``aps``.
+"""The demands of each push type: topic, priority, size and ``aps``.
 
 Sources: developer.apple.com, "Sending notification requests to APNs", "Starting and updating Live Activities with
 ActivityKit push notifications", "Updating widgets with WidgetKit push notifications"; mdm: "Sending MDM commands to a
@@ -21,14 +21,14 @@ from waypost.domain.time import SECOND_MS
 BY_URGENCY = {Urgency.CRITICAL: "10", Urgency.HIGH: "10", Urgency.NORMAL: "5", Urgency.LOW: "5"}
 AT_ONCE = dict.fromkeys(Urgency, "10")
 SPARING = dict.fromkeys(Urgency, "5")
-"""Apple refuses 10 for a background push (requirements S1-T1)."""
+"""The priorities of a push to save power: Apple refuses 10 for a background push (requirements S1-T1)."""
 
 
 class PushTypeRule(Struct, frozen=True):
-    """How pushes of one type differ."""
+    """The rules that pushes of one type follow."""
 
     suffix: str
-    """Follows the bundle id in ``apns-topic``."""
+    """The text that follows the bundle id in ``apns-topic``."""
     priority: dict[Urgency, str]
     limit_bytes: int = 4096
 
@@ -54,14 +54,14 @@ _EVENTS = ("start", "update", "end")
 
 
 def push_type_of(content: Content, kind: Kind) -> ApnsPushType:
-    """The one that the caller asked for, or what the kind stands for."""
+    """Return the push type that the caller asked for, or the one of the kind."""
     if content.push_type is not None:
         return content.push_type
     return ApnsPushType.BACKGROUND if kind is Kind.SILENT else ApnsPushType.ALERT
 
 
 def special_payload(message: Message, push_type: ApnsPushType) -> dict[str, Any]:
-    """The JSON of a push that is neither alert nor background: data, ``aps`` by type, the overrides over both.
+    """Build the JSON of a push neither alert nor background: data, ``aps`` by type, the overrides over both.
 
     A device looks into nothing but ``mdm`` where it is told to ask its management for work.
     """
@@ -77,7 +77,7 @@ def special_payload(message: Message, push_type: ApnsPushType) -> dict[str, Any]
 
 
 def special_faults(content: Content) -> list[Fault]:
-    """What Apple would drop without a word, or refuse, of a push that is neither alert nor background."""
+    """List what Apple would silently drop, or refuse, of a push that is neither alert nor background."""
     if content.push_type is None or content.push_type in _ORDINARY:
         return []
     override = content.overrides.get(APNS, {})
@@ -105,7 +105,7 @@ def _mdm_faults(content: Content, override: dict[str, Any]) -> list[Fault]:
 
 
 def _activity(message: Message) -> dict[str, Any]:
-    """Of a live activity: when it was said, since Apple drops what is older than the last one, and its alert."""
+    """Build ``aps`` of a live activity: its time, since Apple drops what is older than the last one, and its alert."""
     content = message.content
     alert = present({"title": content.title, "body": content.body, "sound": content.sound})
     return present({"timestamp": message.created_at // SECOND_MS, "alert": alert or None})

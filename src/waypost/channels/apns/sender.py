@@ -1,4 +1,4 @@
-"""Sends to devices through APNs: few connections, many requests on each, no task per delivery."""
+"""A sender to devices through APNs: few connections, many requests on each, no task per delivery."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ USEFUL_STREAMS = 500
 
 
 class _Shared:
-    """What all devices that are told the same have in common, ready for the wire."""
+    """The rendering that devices with the same message share, ready for the wire."""
 
     __slots__ = ("body", "head", "kind", "note")
 
@@ -61,7 +61,7 @@ class _Shared:
 
 
 class _Sending:
-    """One delivery on its way: where it is tried, and what was tried before."""
+    """A delivery on its way: where it is tried, and what was tried before."""
 
     __slots__ = ("delivery", "foreign", "jwt", "moved", "renewed", "report", "shared", "turned", "until")
 
@@ -74,13 +74,13 @@ class _Sending:
         self.jwt = jwt
         self.until = until
         self.foreign = foreign
-        """Tried at the environment that is not the app's own."""
+        """Whether it is tried at the environment that is not the app's own."""
         self.turned = False
-        """The one before did not know the token."""
+        """Whether the environment tried before did not know the token."""
         self.moved = False
-        """The connection took no new provider token yet."""
+        """Whether the connection took no new provider token yet."""
         self.renewed = False
-        """The provider token was too old once already."""
+        """Whether the provider token was too old once already."""
 
 
 class ApnsSender:
@@ -95,7 +95,7 @@ class ApnsSender:
         telemetry: Telemetry,
         tally: Callable[[], Tally] | None = None,
     ) -> None:
-        """*tally* opens what all workers of this machine count in; None where there are no others."""
+        """Create the sender; *tally* opens the counters of all workers of this machine; None if there are no others."""
         self._section = credential.section
         self._settings = settings
         self._clock = clock
@@ -109,14 +109,14 @@ class ApnsSender:
             scope_of=self._topic,
         )
         self._gateways: dict[bool, ApnsGateway] = {}
-        """Under True the environment that is not the app's own."""
+        """The gateways; under True that of the environment that is not the app's own."""
         self._broadcasts: ApnsGateway | None = None
         self._heals = settings.heal_environment and settings.other_gateway_known
         self._watch = CredentialWatch(
             self.credential, telemetry, lambda: sum(gateway.connections for gateway in self._every_gateway())
         )
         self._denied: CredentialRejected | None = None
-        """How connections to the app's own environment were refused since the last answer from it."""
+        """The last refusal of connections to the app's own environment, since the last answer from it."""
         self._foreign = ForeignTokens()
         self._topics = {
             (foreign, push_type): settings.topic
@@ -165,7 +165,7 @@ class ApnsSender:
                     self._request(_Sending(delivery, report, shared, jwt, patience, foreign=foreign))
 
     def render(self, delivery: Delivery) -> Rendered:
-        """What ``send`` would put on the wire, without path and authorization."""
+        """Show what ``send`` would put on the wire, without path and authorization."""
         now = self._clock.now()
         sendable = self._rendered(delivery.message, now)
         refusal = sendable if isinstance(sendable, Refused) else _malformed(delivery)
@@ -179,7 +179,7 @@ class ApnsSender:
         )
 
     def health(self) -> Health:
-        """Not ok while Apple refuses the credential."""
+        """Report the sender's health: not ok while Apple refuses the credential."""
         return self._watch.health()
 
     async def stop(self, timeout_s: float) -> None:
@@ -195,7 +195,7 @@ class ApnsSender:
         return rendered(message, self._settings, now)
 
     def _topic(self, delivery: Delivery) -> str:
-        """Name what Apple may refuse apart: the topic of the push type, in the environment of the token; broadcasts."""
+        """Name the part of Apple that may refuse: the push type's topic, in the token's environment; or broadcasts."""
         if isinstance(delivery.address, Audience):
             return f"{self._settings.topic} (broadcast)"
         push_type = push_type_of(delivery.message.content, delivery.message.kind)
@@ -213,7 +213,7 @@ class ApnsSender:
         gateway.request(shared.kind, path, head, body, one.until, ended)
 
     def _saw(self, event: PoolEvent) -> None:
-        """Heed what the end of a connection says of the credential: what waits would end so, too."""
+        """Learn from the end of a connection about the credential: what waits would end the same way."""
         denied = denial_in(event)
         if denied is not None:
             self._denied = denied
@@ -234,7 +234,7 @@ class ApnsSender:
         return self._bearer[1]
 
     def _ended(self, one: _Sending, result: Result) -> None:
-        """One request has ended: the end of its delivery, or there is something better to try, once."""
+        """Handle the end of a request: end its delivery, or try something better, once."""
         now = self._clock.now()
         reason = reason_of(result) if isinstance(result, Answer) and not is_success(result) else ""
         if reason == EXPIRED_JWT and one.jwt and not one.renewed:
@@ -261,7 +261,7 @@ class ApnsSender:
         one.report(one.delivery, outcome)
 
     def _judge(self, one: _Sending, outcome: Outcome) -> Outcome:
-        """What *outcome* says in the light of what else is known of the token and of its like."""
+        """Correct *outcome* by what else is known of the token and of others like it."""
         if isinstance(outcome, Taken) and not one.turned and not one.shared.note:
             self._mistrust.heed(unknown=False)
             return outcome
@@ -281,12 +281,12 @@ class ApnsSender:
 
 @lru_cache(maxsize=256)
 def _block(headers: tuple[tuple[str, str], ...]) -> bytes:
-    """Encoded once for all notifications of one kind and urgency that expire in the same second."""
+    """Encode headers, once for all notifications of one kind and urgency that expire in the same second."""
     return encode_headers([(name.encode(), value.encode()) for name, value in headers])
 
 
 def _malformed(delivery: Delivery) -> Refused | None:
-    """A token that could not stand in a path; its length is Apple's affair."""
+    """Refuse a token that could not stand in a path; its length is Apple's affair."""
     if isinstance(delivery.address, Audience):
         return None  # a channel's id stands in a header
     token = delivery.address.token

@@ -1,4 +1,4 @@
-"""What an app says of its APNs account (``apps.<app>.apns``)."""
+"""Settings of an app's APNs account (``apps.<app>.apns``)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from waypost.channels.push.fitting import Fit
 
 
 class ApnsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One signing key of one team or one client certificate, for one bundle id in one environment."""
+    """Settings of one team's signing key or one client certificate, for one bundle id in one environment."""
 
     key_file: str | None = None
     """The ``.p8`` file from Apple's developer pages: an EC key on P-256 as PEM; with ``key_id`` and ``team_id``."""

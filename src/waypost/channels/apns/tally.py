@@ -1,4 +1,4 @@
-"""How many tokens were unknown lately, added up over all workers of a machine.
+"""The number of tokens that were unknown lately, added up over all workers of a machine.
 
 A mapped file: ``PLACES`` places of 16 bytes, one a worker: u32 answers, u32 unknown among them, f64 when that was
 written (CLOCK_MONOTONIC, s). A worker writes its own place and reads them all.
@@ -22,7 +22,7 @@ _SIZE: Final = PLACES * _PLACE.size
 
 
 class Tally:
-    """One worker's place in the file at *path*, made where there is none; in memory of its own without a path."""
+    """The counters of one worker, in the file at *path*, made where there is none; in memory without a path."""
 
     def __init__(self, path: Path | None, place: int, clock: Clock) -> None:
         self._at = place * _PLACE.size
@@ -31,11 +31,11 @@ class Tally:
         self.put(0, 0)
 
     def put(self, answers: int, unknown: int) -> None:
-        """Say what this worker counts."""
+        """Write down this worker's counts."""
         _PLACE.pack_into(self._map, self._at, answers, unknown, self._clock.monotonic())
 
     def all(self) -> tuple[int, int]:
-        """Answers and unknown among them, of every worker that counted lately."""
+        """Sum up the answers, and the unknown tokens among them, of every worker that counted lately."""
         now_s = self._clock.monotonic()
         fresh = [place for place in _PLACE.iter_unpack(self._map) if 0 <= now_s - place[2] < FRESH_S]
         return sum(answers for answers, _, _ in fresh), sum(unknown for _, unknown, _ in fresh)

@@ -1,4 +1,4 @@
-"""What an answer means for a token, given where else it was tried and how its like fared. Pure."""
+"""The meaning of an answer for a token, given where else it was tried and how others like it fared. Pure."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _SUSPECT = "too many tokens are unknown at once: the settings are suspect, so it
 
 
 class Trial(Struct, frozen=True):
-    """How a delivery was tried."""
+    """The way in which a delivery was tried."""
 
     turned: bool
-    """It was tried at the one environment, which did not know the token, then at the other."""
+    """Whether it was tried at one environment, which did not know the token, then at the other."""
     foreign: bool
-    """The last try was at the environment that is not the app's own."""
+    """Whether the last try was at the environment that is not the app's own."""
     suspect: bool
-    """So many tokens are unknown that none is forgotten for that."""
+    """Whether so many tokens are unknown that none is forgotten for that."""
 
 
 def judged(outcome: Outcome, trial: Trial) -> Outcome:
-    """The outcome of the delivery from that of its last request.
+    """Derive the outcome of the delivery from that of its last request.
 
     A token is gone when both environments refuse it. That the environment which is not the app's own refuses the
     credential, or cannot be reached, is not said of the credential: the app's own may be well.

@@ -33,7 +33,7 @@ class _KeyFile(Struct):
 
 
 class ServiceAccount:
-    """Who sends for a project, and its key."""
+    """The account that sends for a project, and its key."""
 
     def __init__(self, file: _KeyFile, key: rsa.RSAPrivateKey) -> None:
         self.project_id = file.project_id
@@ -43,7 +43,7 @@ class ServiceAccount:
         self._key = key
 
     def assertion(self, now: Instant) -> str:
-        """A signed request for an access token, good for an hour from *now*."""
+        """Sign a request for an access token, good for an hour from *now*."""
         issued_at = now // SECOND_MS
         header = {"alg": "RS256", "typ": "JWT"} | ({"kid": self._key_id} if self._key_id else {})
         claims: dict[str, str | int] = {
@@ -82,7 +82,7 @@ def read_service_account(section: str, settings: FcmSettings) -> ServiceAccount:
 
 
 def _signs_well(key: rsa.RSAPrivateKey) -> bool:
-    """Whether the two halves of *key* belong together, by signing once (FIPS 140-3 IG 10.3.A calls it pairwise)."""
+    """Tell whether both halves of *key* belong together, by signing once (FIPS 140-3 IG 10.3.A calls it pairwise)."""
     how = padding.PKCS1v15(), hashes.SHA256()
     try:
         key.public_key().verify(key.sign(_SAMPLE, *how), _SAMPLE, *how)

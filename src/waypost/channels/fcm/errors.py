@@ -68,7 +68,7 @@ FIRST_WAITS_MS = {"http_502": 30 * SECOND_MS}
 _SPREAD = 0.3
 """Waits are longer by up to this part, each delivery's by its own, so that what failed together comes back apart."""
 QUOTA_WAIT_MS = MINUTE_MS
-"""After a quota error without Retry-After (Google's page on quotas); doubled with each."""
+"""Milliseconds to wait after a quota error without Retry-After (Google's page on quotas); doubled with each."""
 
 _FCM_ERROR = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
 _BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
@@ -123,7 +123,7 @@ _messages = msgspec.json.Decoder(_Message)
 
 
 def outcome_of(result: Result, tried: Delivery, now: Instant, rules: TokenRules = DEFAULT_RULES) -> Outcome:
-    """What one request came to."""
+    """Turn the result of one request into an outcome."""
     match result:
         case Answer(body=body) if is_success(result):
             return Taken(name_of(text_of((read_json(_messages, body) or _Message()).name)))
@@ -138,12 +138,12 @@ def outcome_of(result: Result, tried: Delivery, now: Instant, rules: TokenRules 
 
 
 def asks_for_a_new_access_token(result: Result) -> bool:
-    """Whether our access token is what was wrong (a 401 can also speak of the project's APNs credentials)."""
+    """Tell whether our access token is what was wrong (a 401 can also speak of the project's APNs credentials)."""
     return isinstance(result, Answer) and result.status == 401 and code_of(result) != "THIRD_PARTY_AUTH_ERROR"
 
 
 def code_of(answer: Answer) -> str:
-    """FCM's own code, else its canonical status, else ``http_<status>``."""
+    """Read FCM's own code, else its canonical status, else ``http_<status>``."""
     return _said(answer).code
 
 
@@ -162,7 +162,7 @@ def _refusal(answer: Answer, tried: Delivery, now: Instant, rules: TokenRules) -
 
 
 def _forgets_the_token(said: _Said, rules: TokenRules) -> bool:
-    """What the app's settings say of the two codes that do not always speak of the token."""
+    """Tell whether the app's settings make one of the two ambiguous codes forget the token."""
     if said.code == "SENDER_ID_MISMATCH":
         return rules.sender_id_mismatch == "remove"
     if said.code != "INVALID_ARGUMENT":
@@ -192,7 +192,7 @@ def _quota_wait_ms(tried: Delivery) -> int:
 
 
 def _said(answer: Answer) -> _Said:
-    """Read each field by itself: Google's front ends and proxies write others than FCM does."""
+    """Read each field by itself: Google's front ends and proxies write errors in other forms than FCM."""
     envelope = next((read_json(_envelopes, each) for each in items_of(Raw(answer.body))), None) or _Envelope()
     error = read_json(_errors, envelope.error) or _Error()
     details = [detail for each in items_of(error.details) if (detail := read_json(_details, each)) is not None]
@@ -202,7 +202,7 @@ def _said(answer: Answer) -> _Said:
 
 
 def _fields_of(details: list[_Detail]) -> tuple[str, ...]:
-    """The fields that break a rule; their descriptions may quote the message and are left out."""
+    """List the fields that break a rule; their descriptions may quote the message and are left out."""
     violations = [
         read_json(_violations, each)
         for detail in details

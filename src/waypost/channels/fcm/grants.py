@@ -1,4 +1,4 @@
-"""How an access token is asked for: with a service account's key, or of the machine that Google runs us on.
+"""The requests for access tokens: with a service account's key, or of the machine that Google runs us on.
 
 Sources: RFC 6749 section 5, RFC 7523; cloud.google.com, "About VM metadata" and "Authenticate workloads".
 """
@@ -26,20 +26,20 @@ from waypost.ports.clock import Clock
 
 TIMEOUT_S: Final = 10.0
 METADATA: Final = "metadata"
-"""In place of a key file: the machine's own account."""
+"""The word in place of a key file for the machine's own account."""
 _METADATA_HOST: Final = "metadata.google.internal"
 _METADATA_TIMEOUT_S: Final = 3.0
 _FLAVOR: Final = {"Metadata-Flavor": "Google"}
 _GRANT_TYPE: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _SKEW_S: Final = 60
-"""A difference of clocks that Google minds."""
+"""The difference of clocks that Google minds, seconds."""
 
 Problem = CredentialRejected | Unreachable
-"""Why there is no access token, as the outcome of a delivery that needed one."""
+"""The reason why there is no access token, as the outcome of a delivery that needed one."""
 
 
 class Grant(Struct):
-    """An access token, and for how many seconds it is said to be good."""
+    """An access token, and the seconds for which it is said to be good."""
 
     access_token: str
     expires_in: float = 3600
@@ -60,15 +60,15 @@ _faults = msgspec.json.Decoder(_Fault)
 
 
 class Grants(Protocol):
-    """Where access tokens come from."""
+    """A source of access tokens."""
 
     async def ask(self) -> Grant | Problem:
-        """One new access token, or why there is none."""
+        """Ask for a new access token; return it, or why there is none."""
         ...
 
 
 class AssertionGrants:
-    """For assertions that a service account's key signs."""
+    """A source that trades assertions signed by a service account's key for access tokens."""
 
     def __init__(self, account: ServiceAccount, tls: ssl.SSLContext, clock: Clock, proxy: str | None = None) -> None:
         self._account = account
@@ -93,7 +93,7 @@ class AssertionGrants:
 
 
 class MetadataGrants:
-    """For being where we run: the metadata server of a Google machine, found by ``GCE_METADATA_HOST`` or its name."""
+    """The metadata server of a Google machine, found by ``GCE_METADATA_HOST`` or its name, as source of tokens."""
 
     def __init__(self) -> None:
         self._base = f"http://{os.environ.get('GCE_METADATA_HOST', _METADATA_HOST)}/computeMetadata/v1"
@@ -112,7 +112,7 @@ class MetadataGrants:
         return Unreachable("oauth_unavailable", f"the metadata server answered {status}")
 
     async def project_id(self) -> str:
-        """The project that the machine belongs to; "" where the server does not say."""
+        """Ask for the project that the machine belongs to; "" where the server does not say."""
         try:
             status, body = await self._get("/project/project-id")
         except (aiohttp.ClientError, OSError, TimeoutError):
@@ -131,7 +131,7 @@ class MetadataGrants:
 async def project_and_grants(
     section: str, settings: FcmSettings, tls: ssl.SSLContext, clock: Clock
 ) -> tuple[str, Grants]:
-    """The project to send for, and where its access tokens come from; ConfigurationError names a key of *section*."""
+    """Return the project to send for, and its source of access tokens; ConfigurationError names a key of *section*."""
     if Path(settings.service_account_file).name != METADATA:
         account = read_service_account(section, settings)
         return settings.project_id or account.project_id, AssertionGrants(account, tls, clock, settings.proxy)
@@ -154,7 +154,7 @@ def _read(status: int, body: bytes, ahead_s: float | None) -> Grant | Problem:
 
 
 def _grant(body: bytes) -> Grant | None:
-    """The access token; what is said of its life counts only where it can be read."""
+    """Read the access token from an answer; its lifetime counts only where it can be read."""
     granted = read_json(_grants, body) or _Granted()
     access_token, life_s = text_of(granted.access_token), number_of(granted.expires_in)
     if not access_token.isascii() or not access_token.isprintable() or not access_token:
@@ -163,7 +163,7 @@ def _grant(body: bytes) -> Grant | None:
 
 
 def _why_denied(code: str, description: str, ahead_s: float | None) -> str:
-    """In our words: Google's description may name the account."""
+    """Explain a refusal in our words: Google's description may name the account."""
     if code == "invalid_grant" and ahead_s is not None and abs(ahead_s) >= _SKEW_S:
         where = "ahead of" if ahead_s > 0 else "behind"
         return f"this machine's clock is {abs(ahead_s):.0f} s {where} Google's: set it right"
@@ -173,7 +173,7 @@ def _why_denied(code: str, description: str, ahead_s: float | None) -> str:
 
 
 def _ahead_s(date: str, now_s: float) -> float | None:
-    """By how much our clock is ahead of the ``Date`` of an answer (RFC 9110 section 6.6.1)."""
+    """Compute by how much our clock is ahead of the ``Date`` of an answer (RFC 9110 section 6.6.1)."""
     try:
         return now_s - parsedate_to_datetime(date).timestamp()
     except (ValueError, OverflowError):

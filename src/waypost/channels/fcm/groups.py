@@ -1,4 +1,4 @@
-"""Groups: what waits while no stream is free, and when it stops waiting (requirements S1-83 to S1-86).
+"""Groups: the messages that wait while no stream is free, and when they stop waiting (requirements S1-83 to S1-86).
 
 FCM has no call for many messages any more; a group is as many requests, multiplexed, each with an answer of its own.
 """
@@ -18,7 +18,7 @@ _Message = TypeVar("_Message")
 
 
 class Group(Generic[_Message]):
-    """Sends at once while there is room; else gathers, and hands over as room comes, when full, or after a window.
+    """A group of messages: sent at once while there is room; else gathered, and handed over by room, size or time.
 
     *room* says how many would go out now; *go* takes messages whether there is room or not: what is handed over
     without room waits in the pool, in its order.
@@ -57,7 +57,7 @@ class Group(Generic[_Message]):
             self._window = self._loop.call_later(self._window_s, self.flush)
 
     def fill(self) -> None:
-        """Streams may be free: send as much as goes out now, the oldest first."""
+        """Send as many messages as go out now, the oldest first, since streams may be free."""
         if self._waiting:
             count = min(self._room(), len(self._waiting))
             if count:

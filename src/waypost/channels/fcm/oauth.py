@@ -1,4 +1,4 @@
-"""Access tokens, asked for ahead of time and one request at a time."""
+"""Access tokens, asked for ahead of time and with one request at a time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHORT_ALLOWED = 2
 
 
 class AccessTokens:
-    """Keeps one valid access token; a task of its own asks for the next one at 80 % of its life."""
+    """A keeper of one valid access token; a task of its own asks for the next one at 80 % of its life."""
 
     def __init__(
         self,
@@ -46,11 +46,11 @@ class AccessTokens:
         self.problem: Problem = Unreachable("oauth_unavailable", "there is no access token yet")
 
     def start(self) -> None:
-        """Begin to ask for the first token."""
+        """Ask for the first token."""
         self._task = self._loop.create_task(self._keep())
 
     async def stop(self) -> None:
-        """Ask no more; what waits for a token is told that there is none."""
+        """Stop asking for tokens; what waits for one is told that there is none."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -59,7 +59,7 @@ class AccessTokens:
         self._tell_waiting()
 
     def current(self) -> str:
-        """The access token; "" if there is none that is valid: `problem` says why, unless one is being asked for."""
+        """Return the access token; "" if none is valid: `problem` says why, unless one is being asked for."""
         return self._token if self._loop.time() < self._expires_at else ""
 
     def then(self, go_on: Callable[[], None]) -> None:
@@ -103,7 +103,7 @@ class AccessTokens:
                 await asyncio.sleep(_backoff_s(self._refused_in_a_row))
 
     def _use(self, grant: Grant) -> float:
-        """Take a token into use; the seconds that it is used for at most."""
+        """Take a token into use; return the seconds that it is used for at most."""
         self._token = grant.access_token
         self._granted_at = self._loop.time()
         life_s = min(max(grant.expires_in, LEAST_LIFE_S), MOST_LIFE_S)

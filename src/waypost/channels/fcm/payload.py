@@ -26,16 +26,16 @@ from waypost.domain.time import DAY_MS, SECOND_MS, Instant
 
 PAYLOAD_LIMIT_BYTES = 4096
 TOPIC_LIMIT_BYTES = 2048
-"""To a topic or a condition (firebase.google.com, "ErrorCode")."""
+"""The most bytes of a message to a topic or a condition (firebase.google.com, "ErrorCode")."""
 LONGEST_TTL_S = 28 * DAY_MS // SECOND_MS
 TARGET_KEYS = ("token", "fid", "topic", "condition", "name")
-"""What names the recipient (or the answer) in a message: never taken from an override."""
+"""The keys that name the recipient (or the answer) in a message: never taken from an override."""
 
 PRIORITY = {Urgency.CRITICAL: "HIGH", Urgency.HIGH: "HIGH", Urgency.NORMAL: "NORMAL", Urgency.LOW: "NORMAL"}
 """``android.priority`` (requirements S1-T1)."""
 
 INSTALLATION_PREFIX = "fid:"
-"""Before a Firebase installation id that is registered in place of a token."""
+"""The prefix of a Firebase installation id that is registered in place of a token."""
 
 TOPIC, CONDITION = "topic", "condition"
 TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9-_.~%]{1,900}")
@@ -48,18 +48,18 @@ class Rendering(Struct, frozen=True):
 
     document: dict[str, Any]
     rest: bytes
-    """What follows the recipient in the body."""
+    """The bytes that follow the recipient in the body."""
     to: bytes
     """The key of the recipient: a token, a topic or a condition."""
     limit_bytes: int
 
     @property
     def size_bytes(self) -> int:
-        """As FCM counts it."""
+        """The size as FCM counts it."""
         return counted_bytes(self.document)
 
     def body(self, token: str, notification_id: NotificationId, *, validate_only: bool = False) -> bytes:
-        """The body of the request for one recipient; an installation id stands after ``fid:`` in place of a token."""
+        """Build the body of the request for one recipient; an installation id follows ``fid:`` in place of a token."""
         start = b'{"validate_only":true,' if validate_only else b"{"
         kind = self.to
         if kind is _TOKEN and token.startswith(INSTALLATION_PREFIX):
@@ -68,9 +68,9 @@ class Rendering(Struct, frozen=True):
 
 
 def rendered(message: Message, now: Instant, settings: FcmSettings) -> Rendering | Refused:
-    """What goes to each device, shortened where it must and may be; or why nothing does."""
+    """Render what goes to each device, shortened where it must and may be; or say why nothing does."""
     rendering = render(message, now, settings.form)
-    if len(rendering.rest) <= rendering.limit_bytes:  # as JSON it is more than what counts
+    if len(rendering.rest) <= rendering.limit_bytes:  # its JSON is larger than what counts
         return rendering
     refusal = too_large(rendering.size_bytes, rendering.limit_bytes)
     if refusal is None:
@@ -86,7 +86,7 @@ def rendered(message: Message, now: Instant, settings: FcmSettings) -> Rendering
 
 
 def render(message: Message, now: Instant, form: Form = "waypost") -> Rendering:
-    """What goes to each device of *notification*; *now* decides the remaining time to live."""
+    """Render what goes to each device of *notification*; *now* decides the remaining time to live."""
     content = message.content
     silent = message.kind is Kind.SILENT
     is_ours = silent or form == "waypost"
@@ -106,7 +106,7 @@ def render(message: Message, now: Instant, form: Form = "waypost") -> Rendering:
 
 
 def _message(message: Message) -> dict[str, Any]:
-    """Our own form."""
+    """Build the message in Waypost's own form."""
     content = message.content
     android: dict[str, Any] = {"priority": PRIORITY[message.urgency]}
     if content.collapse_key:
@@ -122,7 +122,7 @@ def _message(message: Message) -> dict[str, Any]:
 
 
 def counted_bytes(document: dict[str, Any]) -> int:
-    """What counts against the limit: keys and values of notification and data, the common ones and Android's."""
+    """Count what counts against the limit: keys and values of notification and data, the common ones and Android's."""
     parts = [document.get("notification"), document.get("data")]
     android = document.get("android")
     if isinstance(android, dict):
@@ -131,7 +131,7 @@ def counted_bytes(document: dict[str, Any]) -> int:
 
 
 def faults(content: Content, kind: Kind) -> list[Fault]:
-    """What FCM would refuse or we could not send, with the path of each."""
+    """List what FCM would refuse or we could not send, with the path of each."""
     found = [Fault(f"data.{key}", "the key is reserved in FCM") for key in content.data if is_reserved(key)]
     override = content.overrides.get(CHANNEL)
     if override:
@@ -168,7 +168,7 @@ def _listener_faults(to: Audience) -> list[Fault]:
 
 
 def is_reserved(key: str) -> bool:
-    """Whether a data key is FCM's own (the wider set of its older pages) or ours."""
+    """Tell whether a data key is FCM's own (the wider set of its older pages) or ours."""
     return key in ("from", "message_type", ID_KEY) or key.startswith(("google", "gcm"))
 
 
@@ -186,7 +186,7 @@ def _android_notification(content: Content) -> dict[str, Any]:
 
 
 def _extras(content: Content) -> dict[str, Any]:
-    """What FCM has no field for, as data that the app can read."""
+    """Return the fields that FCM has none for, as data that the app can read."""
     return present(
         {
             "waypost_subtitle": content.subtitle,
@@ -209,5 +209,5 @@ def _overridden(document: dict[str, Any], override: dict[str, Any], *, silent: b
 
 
 def _text(value: Any) -> str:
-    """A data value as FCM wants it: text stays, all else is its JSON text."""
+    """Format a data value as FCM wants it: text stays, all else is its JSON text."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

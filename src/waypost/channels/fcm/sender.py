@@ -30,7 +30,7 @@ GOOGLE = "https://fcm.googleapis.com"
 URGENT = (Urgency.CRITICAL, Urgency.HIGH)
 
 Ready = tuple[Delivery, Rendering]
-"""A delivery, and what is sent of it."""
+"""A delivery, and its rendering."""
 
 
 class FcmSender:
@@ -87,7 +87,7 @@ class FcmSender:
             self._loop.call_soon(self._access.then, partial(self._request, ready, report, patience))
 
     def render(self, delivery: Delivery) -> Rendered:
-        """What ``send`` would put on the wire, without the token and the authorization."""
+        """Show what ``send`` would put on the wire, without the token and the authorization."""
         now = self._clock.now()
         got = rendered(delivery.message, now, self._settings)
         shown = render(delivery.message, now, self._settings.form) if isinstance(got, Refused) else got
@@ -100,7 +100,7 @@ class FcmSender:
         )
 
     def health(self) -> Health:
-        """Not ok while Google refuses the credential."""
+        """Report the sender's health: not ok while Google refuses the credential."""
         return self._watch.health()
 
     async def stop(self, timeout_s: float) -> None:
@@ -112,7 +112,7 @@ class FcmSender:
         await self._wire.close()
 
     def _rendered(self, batch: Sequence[Delivery], report: Report) -> list[Ready]:
-        """Those that can be sent; neighbours who are told the same share one rendering."""
+        """Render what can be sent; neighbours with the same message share one rendering."""
         now = self._clock.now()
         ready: list[Ready] = []
         for message, deliveries in told_alike(batch):
@@ -160,7 +160,7 @@ class FcmSender:
         renewable: str,
         result: Result,
     ) -> None:
-        """One request has ended; a refused access token (*renewable*) is renewed and the request repeated, once."""
+        """Handle the end of a request; renew a refused access token (*renewable*) and repeat the request, once."""
         assert self._access is not None
         if renewable and asks_for_a_new_access_token(result):
             self._access.renew(renewable)

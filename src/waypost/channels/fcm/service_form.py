@@ -9,7 +9,7 @@ from waypost.domain.content import Content
 
 
 def message_of(content: Content) -> dict[str, Any]:
-    """What goes to each device, without its token; data are still to become text."""
+    """Build the message for each device, without its token; data values are not text yet."""
     channel = content.android_channel
     android: dict[str, Any] = {"priority": "HIGH"}
     if channel:

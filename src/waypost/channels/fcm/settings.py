@@ -1,4 +1,4 @@
-"""What an app says of its Firebase project (``apps.<app>.fcm``)."""
+"""Settings of an app's Firebase project (``apps.<app>.fcm``)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Form = Literal["waypost", "notifications-service"]
 
 
 class TokenRules(Struct, frozen=True, kw_only=True):
-    """When an answer that does not always speak of the token forgets it."""
+    """The rules for answers that do not always speak of the token: when they make it forgotten."""
 
     invalid_argument: Literal["smart", "remove", "refuse"] = "smart"
     sender_id_mismatch: Literal["refuse", "remove"] = "refuse"
 
 
 class FcmSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One service account of one project."""
+    """Settings of one service account of one project."""
 
     service_account_file: str
     """The JSON key file from the Firebase console; or ``metadata``: the account a machine of Google's runs under."""
@@ -51,5 +51,5 @@ class FcmSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Dry run: Google validates every message and delivers none. For the first try of an account."""
 
     def token_rules(self) -> TokenRules:
-        """The two settings that decide when a token is forgotten."""
+        """Return the two settings that decide when a token is forgotten."""
         return TokenRules(invalid_argument=self.invalid_argument, sender_id_mismatch=self.sender_id_mismatch)

@@ -1,4 +1,4 @@
-"""TopicMembers: who hears one, and messages to all who do.
+"""The members of topics, and messages to all of them.
 
 Sources: firebase.google.com, "Manage topic subscriptions" (one device a call) and developers.google.com/instance-id,
 "Instance ID server reference" (1,000 tokens a call, no installation ids).
@@ -32,15 +32,15 @@ from waypost.ports.clock import Clock
 GOOGLE: Final = "https://fcm.googleapis.com"
 INSTANCE_ID: Final = "https://iid.googleapis.com"
 MANY: Final = 1000
-"""Tokens in one call of the Instance ID service."""
+"""The most tokens in one call of the Instance ID service."""
 
 
 class Done(Struct, frozen=True):
-    """It is as was asked, whether or not it was so before."""
+    """The answer that it is as was asked, whether or not it was so before."""
 
 
 class NotDone(Struct, frozen=True):
-    """Nothing was changed, or nobody can say; *again* where it may work later."""
+    """The answer that nothing was changed, or nobody can say; *again* where it may work later."""
 
     code: str
     why: str
@@ -84,7 +84,7 @@ _subscriptions = msgspec.json.Decoder(_Subscriptions)
 
 
 class TopicMembers:
-    """One project's topics; a device is named as it is registered, by its token or ``fid:`` and its installation id."""
+    """The topics of one project; a device is named as registered, by its token or ``fid:`` and installation id."""
 
     def __init__(self, app: AppId, settings: FcmSettings, *, clock: Clock) -> None:
         self._app = app
@@ -126,7 +126,7 @@ class TopicMembers:
         return await self._change("DELETE", device, topic)
 
     async def topics_of(self, device: str) -> list[str] | NotDone:
-        """What *device* hears."""
+        """List the topics that *device* hears."""
         found: list[str] = []
         page = ""
         while True:
@@ -178,7 +178,7 @@ class TopicMembers:
         return f"/v1/projects/{self._project_id}/registrations/{name}/topicSubscriptions"
 
     async def _call(self, url: str, method: str, path: str, body: bytes) -> Result | CredentialRejected | Unreachable:
-        """One request with an access token, or why there is none."""
+        """Send one request with an access token, or say why there is none."""
         known: asyncio.Future[None] = self._loop.create_future()
         self._access.then(lambda: known.set_result(None))
         await known

@@ -17,9 +17,9 @@ from waypost.http2 import ConnectionOpened, Origin, Pool, PoolEvent, PoolSetting
 
 STREAMS = 100
 IDLE_S = 230.0
-"""Ours end before FCM ends them."""
+"""Seconds until we end an idle connection, before FCM does."""
 MAX_AGE_S = 59 * 60.0
-"""As above; the pool takes up to a tenth off, so that not all of them end together."""
+"""Seconds of a connection's life, likewise; the pool takes up to a tenth off, so that not all end together."""
 PING_AFTER_SILENCE_S = 11.0
 """A connection that answers nothing is asked for life, and given up 5 s later; never one that is idle.
 
@@ -29,7 +29,7 @@ more than two PINGs lie between.
 
 
 class FcmRequest(Struct, frozen=True):
-    """One message on its way."""
+    """A message on its way."""
 
     head: bytes
     body: bytes
@@ -38,7 +38,7 @@ class FcmRequest(Struct, frozen=True):
 
 
 class FcmConnections:
-    """Up to *connections* for all, and one more, opened when needed, for what is urgent while those are full.
+    """The connections: up to *connections* for all, and one more for what is urgent while those are full.
 
     What waits for a stream waits here in two groups, the urgent one before the other: what the pool has queued keeps
     its order, so that a flushed group is before everything; the connection in reserve never carries any of it.

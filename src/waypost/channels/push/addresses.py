@@ -1,4 +1,4 @@
-"""Which addresses may be connected to: a subscription names a host, and whoever runs its DNS names the address."""
+"""The addresses that may be connected to: a subscription names a host, and whoever runs its DNS names the address."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from waypost.http2 import Address, DialError, Resolve
 
 
 class AllowedRange(Enum):
-    """How far an entry of the allow-list goes."""
+    """The range of addresses that an entry of the allow-list opens."""
 
     PUBLIC = auto()
     """The internet alone."""
@@ -56,7 +56,7 @@ _NOT_PUBLIC = _OWN + tuple(
 
 
 def may_dial(reach: AllowedRange, address: str) -> bool:
-    """Whether *address*, as a resolver writes it, is within *reach*; what is no address is not."""
+    """Tell whether *address*, as a resolver writes it, is within *reach*; what is no address is not."""
     try:
         found = ip_address(address.partition("%")[0])
     except ValueError:
@@ -77,7 +77,7 @@ def _within(address: IPv4Address | IPv6Address, networks: Sequence[object]) -> b
 
 
 def within_reach(resolve: Resolve, reach: AllowedRange) -> Resolve:
-    """*resolve*, but DialError where one address of a host is out of *reach*: then none of them is trusted.
+    """Wrap *resolve*: DialError where one address of a host is out of *reach*, then none of them is trusted.
 
     What is checked is what is dialed, anew for each connection, so that a name which changes its mind gains nothing.
     """

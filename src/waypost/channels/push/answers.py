@@ -11,24 +11,24 @@ from waypost.http2 import Answer, Unknown, Unsent
 
 
 class Meaning(Enum):
-    """What an answer says of the delivery."""
+    """The meaning of an answer for the delivery."""
 
     DEAD_TOKEN = auto()
-    """Nothing will reach the device, or the subscription, under this token again."""
+    """The token, or the subscription, is dead: nothing will reach the device under it again."""
     REFUSED = auto()
     DENIED = auto()
-    """We are refused, whatever we send with the credential."""
+    """The credential is refused, whatever is sent with it."""
     DENIED_SCOPE = auto()
-    """We are refused for this topic, or by this push service."""
+    """The credential is refused for this topic, or by this push service."""
     DENIED_DEVICE = auto()
-    """We are refused, and nothing says that others would be."""
+    """The credential is refused, and nothing says that other devices would be."""
     THROTTLED = auto()
     THROTTLED_WHOLE = auto()
-    """It may be said of everything that is sent with the credential."""
+    """The provider wants fewer requests, perhaps of all that is sent with the credential."""
     NOT_TAKEN = auto()
     """The provider says that it did not process the request."""
     UNSURE = auto()
-    """It may have been processed: a front server answers so, too, when it lost the one behind it."""
+    """The provider may have processed it: a front server answers so, too, when it lost the one behind it."""
 
 
 _REACHES = {
@@ -39,14 +39,14 @@ _REACHES = {
 
 
 def is_success(answer: Answer) -> bool:
-    """Any status of success: what lies between us and a provider may turn the documented one into another."""
+    """Tell whether the status is any of success: what lies between us and a provider may change the documented one."""
     return 200 <= answer.status < 300
 
 
 def outcome_of_meaning(
     meaning: Meaning, code: str, why: str, wait_ms: int | None, dead_since: Instant | None = None
 ) -> Outcome:
-    """*code* and *wait_ms* are the provider's own, *why* is what our table says of the code."""
+    """Build the outcome; *code* and *wait_ms* are the provider's own, *why* is what our table says of the code."""
     match meaning:
         case Meaning.DEAD_TOKEN:
             return Gone(code, dead_since)
@@ -67,7 +67,7 @@ def outcome_of_meaning(
 
 
 def outcome_without_answer(result: Unsent | Unknown) -> Outcome:
-    """Nothing was written, or something was and no answer came."""
+    """Build the outcome of a request without an answer: nothing was written, or something was."""
     match result:
         case Unsent(reason):
             return Unreachable("not_sent", reason)

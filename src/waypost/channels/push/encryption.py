@@ -14,14 +14,14 @@ from waypost.domain.device import SubscriptionKeys
 CURVE = ec.SECP256R1()
 RECORD_BYTES = 4096
 HEADER_BYTES = 86
-"""Salt, record size, and our public key with its length."""
+"""The bytes of the header: salt, record size, and our public key with its length."""
 PLAINTEXT_LIMIT_BYTES = RECORD_BYTES - HEADER_BYTES - 17
 """A push service must take 4,096 bytes of body (RFC 8030 section 7.2): less header, delimiter and tag."""
 _LAST_RECORD = b"\x02"
 
 
 class InvalidKeys(Exception):
-    """The subscription's keys are no keys: of the wrong length, or not a point on the curve."""
+    """The error that a subscription's keys are none: of the wrong length, or not a point on the curve."""
 
     def __init__(self, key: str, why: str) -> None:
         super().__init__(f"{key} {why}")
@@ -30,7 +30,7 @@ class InvalidKeys(Exception):
 
 
 class SenderKeys:
-    """The sender's key pair of each message: a new one, or one for *reuse_s* seconds.
+    """The sender's key pairs: a new one for each message, or one for *reuse_s* seconds.
 
     RFC 8291 section 3.1 has a new pair for each message. With the same pair the content keys still differ, by the salt
     and by the browser's own key; but whoever learns the private half reads all messages of that time.
@@ -42,7 +42,7 @@ class SenderKeys:
         self._renew_at_s = 0.0
 
     def next(self, now_s: float) -> ec.EllipticCurvePrivateKey:
-        """For one message, at *now_s* of a monotonic clock."""
+        """Return the key for one message, at *now_s* of a monotonic clock."""
         if self._key is None or now_s >= self._renew_at_s:
             self._key = ec.generate_private_key(CURVE)
             self._renew_at_s = now_s + self._reuse_s
@@ -50,12 +50,12 @@ class SenderKeys:
 
 
 def new_salt() -> bytes:
-    """For one message."""
+    """Draw the salt of one message."""
     return os.urandom(16)
 
 
 def public_key_of(keys: SubscriptionKeys) -> ec.EllipticCurvePublicKey:
-    """The browser's key; InvalidKeys names ``p256dh`` or ``auth`` and what is wrong with it."""
+    """Read the browser's key; InvalidKeys names ``p256dh`` or ``auth`` and what is wrong with it."""
     if len(keys.auth) != 16:
         raise InvalidKeys("auth", "must be 16 bytes")
     if len(keys.p256dh) != 65:
@@ -67,7 +67,7 @@ def public_key_of(keys: SubscriptionKeys) -> ec.EllipticCurvePublicKey:
 
 
 def encrypt(plaintext: bytes, keys: SubscriptionKeys, own: ec.EllipticCurvePrivateKey, salt: bytes) -> bytes:
-    """The body for one subscription; InvalidKeys. *own* and *salt* must never be used together again."""
+    """Encrypt the body for one subscription; InvalidKeys. *own* and *salt* must never be used together again."""
     theirs = public_key_of(keys)
     own_public = own.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
     secret = expand(
@@ -82,5 +82,5 @@ def encrypt(plaintext: bytes, keys: SubscriptionKeys, own: ec.EllipticCurvePriva
 
 
 def expand(key: bytes, info: bytes) -> bytes:
-    """The first block of HKDF-Expand with SHA-256 (RFC 5869 section 2.3)."""
+    """Compute the first block of HKDF-Expand with SHA-256 (RFC 5869 section 2.3)."""
     return hmac.digest(key, info + b"\x01", "sha256")

@@ -1,4 +1,4 @@
-"""Where subscriptions may point: a subscription comes from outside, so its endpoint is not trusted."""
+"""The endpoints that subscriptions may name: a subscription comes from outside, so its endpoint is not trusted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HOST_PATTERN = re.compile(r"(\*\.)?[a-z0-9-]+(\.[a-z0-9-]+)*", re.IGNORECASE)
 
 
 _BROWSERS_AT_GOOGLE = ("/fcm/send/", "/wp/", "/preprod/wp/")
-"""How the path of a subscription begins at the host that FCM's API has, too."""
+"""The beginnings of a subscription's path at the host that FCM's API has, too."""
 _GOOGLES_APIS = ("fcm.mtls.googleapis.com", "iid.googleapis.com", "oauth2.googleapis.com")
 
 API_HOST = "is an address of Apple's or Google's API for senders, and no subscription's endpoint"
@@ -31,13 +31,13 @@ class Endpoint(Struct, frozen=True):
     """A subscription's address, taken apart; *host* has no brackets."""
 
     origin: str
-    """As ``aud`` and ``:authority`` want it: lower case, the port only where it is not the scheme's own."""
+    """The origin as ``aud`` and ``:authority`` want it: lower case, the port only where it is not the scheme's own."""
     scheme: str
     host: str
     port: int
     path: str
     reach: AllowedRange = AllowedRange.PUBLIC
-    """Which of the host's addresses may be connected to."""
+    """The addresses of the host that may be connected to."""
     named: bool = True
     """Whether the operator named its host: what it says of our identity is believed then."""
 
@@ -64,20 +64,20 @@ class _Rule(Struct, frozen=True):
 
 
 class EndpointGuard:
-    """Lets through what the setting ``allow_endpoints`` names.
+    """A guard that admits only the endpoints that the setting ``allow_endpoints`` names.
 
     A host or ``*.host`` reaches the internet alone. ``https://host`` is an origin that the operator has looked at: it
     may be in a private network, and ``http://host`` must be.
     """
 
     def __init__(self, section: str, allowed: tuple[str, ...]) -> None:
-        """ConfigurationError names ``<section>.allow_endpoints[…]`` where it means nothing."""
+        """Read the allow-list; ConfigurationError names ``<section>.allow_endpoints[…]`` where it means nothing."""
         rules = [_rule(f"{section}.allow_endpoints[{i}]", text) for i, text in enumerate(allowed)]
         # Any host comes last: those that are named are to be known as such.
         self._rules = sorted(rules, key=lambda rule: not rule.host)
 
     def admit(self, url: str) -> Endpoint | None:
-        """The endpoint, or None where we may not or cannot send to it."""
+        """Return the endpoint, or None where we may not or cannot send to it."""
         endpoint = take_apart(url)
         if endpoint is None or is_sender_api(endpoint):
             return None
@@ -102,8 +102,9 @@ def take_apart(url: str) -> Endpoint | None:
 
 
 def is_sender_api(endpoint: Endpoint) -> bool:
-    """Whether APNs or FCM takes pushes of senders there: no browser subscribes to it, and its 401 or 403 is no word on
-    our VAPID identity."""
+    """Tell whether APNs or FCM takes pushes of senders there: no browser subscribes to it, and its 401 or 403 is
+    no word on our VAPID identity.
+    """
     host = endpoint.host.rstrip(".")
     if host.endswith(".push.apple.com"):
         return host.startswith("api")

@@ -1,4 +1,4 @@
-"""Making a message fit its provider's limit, where the app allows it to be shortened.
+"""Shortening: how a message is made to fit its provider's limit, where the app allows it.
 
 Only what is read by a person is shortened, and never in the middle of what a person sees as one character (an extended
 grapheme cluster, Unicode UAX 29): data, links and identifiers are the app's, and half of one is worse than none.
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from waypost.domain.content import Content
 
 Fit = Literal["refuse", "trim"]
-"""What becomes of a payload over the limit (``apps.<app>.<channel>.fit``)."""
+"""The treatment of a payload over the limit (``apps.<app>.<channel>.fit``)."""
 
 TRIMMABLE: Final = ("body", "subtitle", "title")
 """The fields of the content that may be shortened, the first one first."""
@@ -25,7 +25,7 @@ _grapheme = regex.compile(r"\X")
 
 
 def fitted(content: Content, size_of: Callable[[Content], int], limit_bytes: int) -> Content | None:
-    """*content* shortened as little as its fields allow; None where even that is too large.
+    """Shorten *content* as little as its fields allow; None where even that is too large.
 
     *size_of* renders a content and says its size in the provider's own bytes, so that escapes and fields that appear
     twice count as they do there. A field is shortened down to the ellipsis before the next one is touched.
@@ -46,7 +46,7 @@ def fitted(content: Content, size_of: Callable[[Content], int], limit_bytes: int
 
 
 def _longest(content: Content, field: str, text: str, size_of: Callable[[Content], int], limit_bytes: int) -> Content:
-    """*content* with as many graphemes of *field* as fit; none of them and the ellipsis are known to."""
+    """Return *content* with as many graphemes of *field* as fit; none of them and the ellipsis are known to."""
     ends = [match.end() for match in _grapheme.finditer(text)]
     fits, too_many = 0, len(ends)
     best = replace(content, **{field: ELLIPSIS})

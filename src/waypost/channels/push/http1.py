@@ -1,4 +1,4 @@
-"""Push services that speak no HTTP/2, through the library client; what comes of a request is the same."""
+"""Push services that speak no HTTP/2, through the library client; results of requests are the same."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Fields = tuple[tuple[str, str], ...]
 
 
 class _Progress:
-    """How far one request came: before its first byte was written, the server provably took nothing."""
+    """The progress of one request: before its first byte was written, the server provably took nothing."""
 
     def __init__(self, until: Until, patience: asyncio.Timeout) -> None:
         self.written = False
@@ -29,18 +29,18 @@ class _Progress:
         self._patience = patience
 
     def was_written(self) -> None:
-        """From now on the answer is waited for."""
+        """Wait for the answer from now on, since the head is written."""
         self.written = True
         if not self._patience.expired():
             self._patience.reschedule(self._until.answer_by)
 
     def ended(self, reason: str, kind: Lost = Lost.CONNECTION_LOST) -> Result:
-        """What it comes to without an answer."""
+        """Build the result of a request that got no answer."""
         return Unknown(reason, kind) if self.written else Unsent(reason)
 
 
 def _tracing() -> aiohttp.TraceConfig:
-    """Lets each request's progress know when its head is written."""
+    """Return a trace that tells each request's progress when its head is written."""
 
     async def headers_written(_session: aiohttp.ClientSession, context: Any, _params: Any) -> None:
         context.trace_request_ctx.was_written()
@@ -51,7 +51,7 @@ def _tracing() -> aiohttp.TraceConfig:
 
 
 class Http1:
-    """Requests to one origin, each a task; at most *connections* at once, what is more waits."""
+    """A client of one origin, each request a task; at most *connections* at once, what is more waits."""
 
     def __init__(self, endpoint: Endpoint, tls: ssl.SSLContext, resolve: Resolve, connections: int) -> None:
         self._origin = endpoint.origin
@@ -70,13 +70,13 @@ class Http1:
 
     @property
     def in_flight(self) -> int:
-        """Requests that have not ended."""
+        """The number of requests that have not ended."""
         return len(self._tasks)
 
     def request(
         self, path: str, fields: Fields, body: bytes, until: Until, on_result: Callable[[Result], None]
     ) -> None:
-        """POST; what waits for a connection at the deadline is Unsent. *on_result* is called once, after this."""
+        """Send a POST; one that waits for a connection at the deadline is Unsent. *on_result* is called once, later."""
         task = self._loop.create_task(self._ask(path, fields, body, until, on_result))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -116,7 +116,7 @@ class Http1:
             on_result(result)
 
     async def _post(self, path: str, fields: Fields, body: bytes, progress: _Progress) -> Answer:
-        """The answer, redirects included; of its body no more than the limit."""
+        """Post, and return the answer, redirects included, with no more of its body than the limit."""
         url = URL(self._origin + path, encoded=True)
         async with self._session.post(
             url, headers=fields, data=body, allow_redirects=False, trace_request_ctx=progress
@@ -129,7 +129,7 @@ class Http1:
 
 
 class _Resolver(AbstractResolver):
-    """The library's resolver, over ours."""
+    """The library's resolver, built on ours."""
 
     def __init__(self, resolve: Resolve) -> None:
         self._resolve = resolve

@@ -1,4 +1,4 @@
-"""What a push subscription is told: headers, and the JSON that the app or its service worker reads.
+"""The message to a push subscription: headers, and the JSON that the app or its service worker reads.
 
 Source of the headers: RFC 8030 section 5. The JSON is Waypost's own.
 """
@@ -17,7 +17,7 @@ from waypost.domain.message import Message
 
 TOPIC_LIMIT = 32
 ENCRYPTED: Final = (("content-encoding", "aes128gcm"), ("content-type", "application/octet-stream"))
-"""How a message by RFC 8291 is marked."""
+"""The headers of a message encrypted by RFC 8291."""
 
 URGENCY: dict[Kind, dict[Urgency, str]] = {
     Kind.VISIBLE: {
@@ -33,14 +33,14 @@ URGENCY: dict[Kind, dict[Urgency, str]] = {
         Urgency.LOW: "very-low",
     },
 }
-"""RFC 8030 section 5.3."""
+"""The header ``urgency`` (RFC 8030 section 5.3)."""
 
 # The RFC allows "-" and "_", too, but one service was seen to refuse "-".
 _PLAIN_TOPIC = re.compile(r"[A-Za-z0-9]{1,32}")
 
 
 def headers_of(message: Message) -> list[tuple[str, str]]:
-    """How much it matters, and what it replaces."""
+    """Build the headers for urgency and for what the message replaces."""
     headers = [("urgency", URGENCY[message.kind][message.urgency])]
     if message.content.collapse_key:
         headers.append(("topic", fitted_topic(message.content.collapse_key)))
@@ -48,7 +48,7 @@ def headers_of(message: Message) -> list[tuple[str, str]]:
 
 
 def document_of(message: Message, content: Content) -> dict[str, Any]:
-    """The JSON object: *content* under the names of the API, its override over it, the id over all."""
+    """Build the JSON object: *content* under the names of the API, its override over it, the id over all."""
     document: dict[str, Any] = {"kind": message.kind.value}
     if content.data:
         document["data"] = content.data
@@ -61,14 +61,14 @@ def document_of(message: Message, content: Content) -> dict[str, Any]:
 
 
 def fitted_topic(collapse_key: str) -> str:
-    """*collapse_key* where it fits the header, else the first half of its SHA-256 in hex."""
+    """Return *collapse_key* where it fits the header, else the first half of its SHA-256 in hex."""
     if _PLAIN_TOPIC.fullmatch(collapse_key):
         return collapse_key
     return hashlib.sha256(collapse_key.encode()).hexdigest()[:TOPIC_LIMIT]
 
 
 def message_faults(content: Content, kind: Kind, channel: Channel) -> list[Fault]:
-    """What could not be sent, with the path of each."""
+    """List what could not be sent, with the path of each."""
     override = content.overrides.get(channel, {})
     found = [Fault(f"overrides.{channel}.{key}", "is set by Waypost") for key in (ID_KEY, "kind") if key in override]
     if kind is Kind.SILENT:
@@ -100,5 +100,5 @@ def _shown(content: Content) -> dict[str, Any]:
 
 
 def _action(action: Action) -> dict[str, Any]:
-    """As ``showNotification`` wants it, with the link beside."""
+    """Build an action as ``showNotification`` wants it, with the link beside."""
     return present({"action": action.id, "title": action.title, "icon": action.icon, "link": action.link})

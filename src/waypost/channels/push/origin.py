@@ -1,4 +1,4 @@
-"""Where a provider is, and whom to trust there, from a section of the settings (``apps.<app>.<channel>``)."""
+"""The address of a provider, and whom to trust there, from a section of the settings (``apps.<app>.<channel>``)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from waypost.http2 import Origin, encode_headers, proxy_of
 
 _HTTPS_PORT = 443
 _SHARED = 64
-"""Contexts that are kept; each takes about 0.05 s to make, and has the system's authorities in memory."""
+"""The contexts that are kept; each takes about 0.05 s to make, and has the system's authorities in memory."""
 Spoken = Literal["h2", "http/1.1"]
 
 
 def trust(section: str, ca_file: str | None, protocol: Spoken = "h2") -> ssl.SSLContext:
-    """A TLS context that trusts the authorities of *ca_file* alone, or the system's.
+    """Return a TLS context that trusts the authorities of *ca_file* alone, or the system's.
 
     It is one for all who trust the same and speak the same *protocol*: a pool has its context offer nothing but HTTP/2.
     So nothing else of it may be changed. ConfigurationError names ``<section>.ca_file`` if the file cannot be read or
@@ -29,14 +29,14 @@ def trust(section: str, ca_file: str | None, protocol: Spoken = "h2") -> ssl.SSL
 
 
 def own_trust(section: str, ca_file: str | None) -> ssl.SSLContext:
-    """The same for one alone, who has something to add to it: a certificate."""
+    """Return the same for one alone, who has something to add to it: a certificate."""
     return _read(section, ca_file, _made, "h2")
 
 
 def origin_of(
     section: str, url: str, ca_file: str | None, proxy: str | None = None, own: ssl.SSLContext | None = None
 ) -> Origin:
-    """The origin of ``https://host[:port]``, by way of *proxy*; *own* is a TLS context in place of the shared one.
+    """Build the origin of ``https://host[:port]``, by way of *proxy*; *own* replaces the shared TLS context.
 
     ConfigurationError names ``<section>.endpoint``, ``.ca_file`` or ``.proxy``.
     """
@@ -52,19 +52,19 @@ def origin_of(
 
 
 def authority_of(origin: Origin) -> str:
-    """What ``:authority`` says for *origin*; the port only where it is not the usual one."""
+    """Return what ``:authority`` says for *origin*; the port only where it is not the usual one."""
     host = f"[{origin.host}]" if ":" in origin.host else origin.host
     return host if origin.port == _HTTPS_PORT else f"{host}:{origin.port}"
 
 
 def post_to(authority: str) -> bytes:
-    """The header block that a POST begins with; the path follows."""
+    """Encode the header block that a POST begins with; the path follows."""
     return encode_headers([(b":method", b"POST"), (b":scheme", b"https"), (b":authority", authority.encode("ascii"))])
 
 
 @lru_cache(maxsize=8192)
 def sized(body_bytes: int) -> bytes:
-    """The header that says how long the body is: some servers answer 411 without it (RFC 9110 section 15.5.12).
+    """Encode the length of the body: some servers answer 411 without it (RFC 9110 section 15.5.12).
 
     Encoded once for each length: no body has more than a few thousand bytes.
     """
@@ -92,7 +92,7 @@ def _read(section: str, ca_file: str | None, make: Make, protocol: Spoken) -> ss
 
 
 def _made(ca_file: str | None, content: bytes, protocol: Spoken) -> ssl.SSLContext:
-    """A new context; *content* is that of the file, and *protocol* what will be spoken: what it may be shared by."""
+    """Build a TLS context; *content* is the file's, *protocol* what will be spoken: contexts are shared by both."""
     context = ssl.create_default_context(cafile=ca_file)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context

@@ -1,4 +1,4 @@
-"""What the providers' JSON has in common."""
+"""The parts that the providers' JSON has in common."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from waypost.domain.message import Message
 from waypost.domain.outcome import Refused
 
 ID_KEY = "waypost_id"
-"""Under which an app finds the notification's id, whatever the platform."""
+"""The key under which an app finds the notification's id, whatever the platform."""
 
 
 ANY_ID: Final = format_id(NotificationId(os.urandom(16)))
@@ -23,7 +23,7 @@ _ANY_ID = ANY_ID.encode()
 
 
 def told_alike(batch: Iterable[Delivery]) -> Iterator[tuple[Message, Iterator[Delivery]]]:
-    """Neighbours of *batch* that are told the same, and what: it is rendered once for all of them."""
+    """Group neighbours of *batch* by their message: it is rendered once for all of them."""
     return groupby(batch, key=_message_of)
 
 
@@ -31,17 +31,17 @@ _message_of = attrgetter("message")
 
 
 def named(rendering: bytes, notification_id: NotificationId) -> bytes:
-    """A *rendering* with the id of the notification that it is sent for."""
+    """Put the id of a notification into a *rendering*."""
     return rendering.replace(_ANY_ID, format_id(notification_id).encode())
 
 
 def present(fields: dict[str, Any]) -> dict[str, Any]:
-    """*fields* without those that have no value."""
+    """Drop the *fields* that have no value."""
     return {key: value for key, value in fields.items() if value is not None}
 
 
 def overlaid(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """*base* with *over* laid on it, objects key by key."""
+    """Lay *over* on *base*, objects key by key."""
     merged = dict(base)
     for key, value in over.items():
         beneath = merged.get(key)
@@ -53,7 +53,7 @@ def overlaid(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 
 def too_large(size_bytes: int, limit_bytes: int) -> Refused | None:
-    """The refusal of a payload that its provider would not take."""
+    """Refuse a payload that its provider would not take."""
     if size_bytes <= limit_bytes:
         return None
     return Refused("payload_too_large", f"{size_bytes} bytes, limit {limit_bytes}")

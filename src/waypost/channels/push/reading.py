@@ -1,4 +1,4 @@
-"""Answers are read field by field, so that one odd field does not hide what the others say."""
+"""Reading answers field by field, so that one odd field does not hide what the others say."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _numbers = msgspec.json.Decoder(float)
 _lists = msgspec.json.Decoder(list[Raw])
 
 NOTHING = Raw(b"")
-"""A field that is not there."""
+"""The value of a field that is not there."""
 
 
 def read_json(decoder: msgspec.json.Decoder[_Json], body: bytes | Raw) -> _Json | None:
@@ -30,23 +30,23 @@ def read_json(decoder: msgspec.json.Decoder[_Json], body: bytes | Raw) -> _Json 
 
 
 def text_of(field: Raw) -> str:
-    """A string; "" where the field is something else."""
+    """Read a string; "" where the field is something else."""
     return read_json(_texts, field) or ""
 
 
 def word_of(field: Raw) -> str:
-    """A provider's code; "" unless it has the form of one, since it goes into receipts, logs and metrics."""
+    """Read a provider's code; "" unless it has the form of one, since it goes into receipts, logs and metrics."""
     text = text_of(field)
     return text if _WORD.fullmatch(text) else ""
 
 
 def name_of(text: str) -> str:
-    """A provider's name for a message; "" unless it can be stored and shown."""
+    """Return a provider's name for a message; "" unless it can be stored and shown."""
     return text if len(text) <= _NAME_LIMIT and text.isprintable() else ""
 
 
 def number_of(field: Raw) -> int | None:
-    """A number without its fraction; None where the field is something else."""
+    """Read a number without its fraction; None where the field is something else."""
     whole = read_json(_whole_numbers, field)
     if whole is not None:
         return whole
@@ -55,6 +55,6 @@ def number_of(field: Raw) -> int | None:
 
 
 def items_of(field: Raw) -> list[Raw]:
-    """The items of a list; what stands where a list should is taken for its only item."""
+    """Read the items of a list; what stands where a list should is taken for its only item."""
     items = read_json(_lists, field)
     return [field] if items is None else items

@@ -1,4 +1,4 @@
-"""How long an answer asks to be left alone (RFC 9110, section 10.2.3)."""
+"""The time that an answer asks to be left alone (RFC 9110, section 10.2.3)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from waypost.domain.time import MINUTE_MS, SECOND_MS, Instant
 from waypost.http2 import Answer
 
 PROBED_MS: Final = MINUTE_MS
-"""A hint of all that is sent counts for no longer: as often an open breaker tries the provider."""
+"""The most milliseconds that a hint about all sends counts for: as often an open breaker tries the provider."""
 
 
 def hint_ms(answer: Answer, meaning: Meaning, now: Instant) -> int | None:
-    """How long the message is to wait: as told, unless that speaks of all messages.
+    """Return how long the message is to wait, ms: as told, unless that speaks of all messages.
 
     A quota may be refilled, or be somebody else's who stands between, long before the hours are over that were asked
     for. It costs the message no retry to find that out; where it does, after a 503, the hint is kept to.
@@ -26,7 +26,7 @@ def hint_ms(answer: Answer, meaning: Meaning, now: Instant) -> int | None:
 
 
 def retry_after_ms(answer: Answer, now: Instant) -> int | None:
-    """Milliseconds to wait from *now*, from seconds or a date; None without a readable hint."""
+    """Return the milliseconds to wait from *now*, from seconds or a date; None without a readable hint."""
     for name, value in answer.headers:
         if name == b"retry-after":
             return _wait_ms(value.decode("latin-1").strip(), now)
@@ -34,7 +34,7 @@ def retry_after_ms(answer: Answer, now: Instant) -> int | None:
 
 
 def longer_ms(hint_ms: int | None, own_ms: int | None) -> int | None:
-    """The longer of what the provider says and of what its documentation asks for; None where neither says anything."""
+    """Return the longer of the provider's wait and of its documentation's; None where there is neither."""
     given = [wait_ms for wait_ms in (hint_ms, own_ms) if wait_ms is not None]
     return max(given, default=None)
 

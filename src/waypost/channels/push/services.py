@@ -34,50 +34,50 @@ from waypost.http2 import (
 
 IDLE_S = 300.0
 HTTP1_S = 3600.0
-"""After this time HTTP/2 is tried again at a service that did not speak it."""
+"""Seconds after which HTTP/2 is tried again at a service that did not speak it."""
 P = TypeVar("P", bound=asyncio.Protocol)
 
 
 class Trusts(Struct, frozen=True):
-    """Whom to trust, for each protocol: a context says which one it wants."""
+    """The TLS contexts of the two protocols: a context says which one it wants."""
 
     http2: ssl.SSLContext
     http1: ssl.SSLContext
 
 
 def trusts_of(section: str, ca_file: str | None) -> Trusts:
-    """Both from a section of the settings; ConfigurationError names ``<section>.ca_file``."""
+    """Build both contexts from a section of the settings; ConfigurationError names ``<section>.ca_file``."""
     return Trusts(http2=trust(section, ca_file), http1=trust(section, ca_file, "http/1.1"))
 
 
 class ServiceLimits(Protocol):
-    """How much is opened, as the settings of a sender have it."""
+    """Limits of what is opened, from the settings of a sender."""
 
     @property
     def connections(self) -> int:
-        """To each push service at most."""
+        """The most connections to each push service."""
         ...
 
     @property
     def push_services(self) -> int:
-        """Connected at once at most."""
+        """The most push services connected at once."""
         ...
 
 
 class Head(Struct, frozen=True):
-    """Headers beside path and authorization, as HTTP/1.1 wants them, and ready for HTTP/2."""
+    """The headers beside path and authorization, as HTTP/1.1 wants them, and ready for HTTP/2."""
 
     fields: Fields
     block: bytes
 
 
 def head_of(fields: Fields) -> Head:
-    """*fields*, encoded once for all who share them."""
+    """Encode *fields*, once for all who share them."""
     return Head(fields, encode_headers([(name.encode(), value.encode()) for name, value in fields]))
 
 
 class PushService:
-    """One origin: over HTTP/2, or over HTTP/1.1 where it agrees on nothing better."""
+    """A push service: one origin, over HTTP/2, or over HTTP/1.1 where it agrees on nothing better."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class PushService:
         on_event: Callable[[PoolEvent], None],
     ) -> None:
         self.endpoint = endpoint
-        """The one that it was opened for: its origin is that of all here."""
+        """The endpoint that it was opened for: its origin is that of all here."""
         self._connections = connections
         self._trusts = trusts
         self._loop = loop
@@ -118,7 +118,7 @@ class PushService:
 
     @property
     def connections(self) -> int:
-        """Open connections over HTTP/2."""
+        """The number of open connections over HTTP/2."""
         return self._pool.stats.connections
 
     async def start(self) -> None:
@@ -128,7 +128,7 @@ class PushService:
     def post(
         self, head: Head, body: bytes, path: str, now: Instant, until: Until, on_result: Callable[[Result], None]
     ) -> None:
-        """One message to the subscription at *path*; *on_result* is called once, never before this returns."""
+        """Post one message to the subscription at *path*; *on_result* is called once, never before this returns."""
         self._renew(now)
         again = partial(self._post_over_http1, head, body, path, until, on_result)
         if self._loop.time() < self._http1_until_s:
@@ -150,7 +150,7 @@ class PushService:
             await self._http1.close()
 
     def _ended(self, again: Callable[[], None], on_result: Callable[[Result], None], result: Result) -> None:
-        """What could not be sent for want of HTTP/2 goes the other way."""
+        """Post over HTTP/1.1 what could not be sent for want of HTTP/2; report any other result."""
         if isinstance(result, Unsent) and self._loop.time() < self._http1_until_s:
             again()
         else:
@@ -171,7 +171,7 @@ class PushService:
             raise
 
     def _renew(self, now: Instant) -> None:
-        """Say who we are in the same words for 11 hours."""
+        """Renew the signed identity, which stays the same for 11 hours."""
         too_far_ahead = self._renew_at - now > LIFETIME_MS
         if self._vapid is not None and (now >= self._renew_at or too_far_ahead):
             said = self._vapid.authorization(self.endpoint.origin, now)
@@ -181,7 +181,7 @@ class PushService:
 
 
 class PushServices:
-    """Finds or opens the service of an endpoint; the one unused for longest makes room for a new one."""
+    """The push services in use; the one unused for longest makes room for a new one."""
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ class PushServices:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def at(self, endpoint: Endpoint) -> PushService | None:
-        """The service of *endpoint*; None while all that may be open are busy."""
+        """Find or open the service of *endpoint*; None while all that may be open are busy."""
         key = (endpoint.origin, endpoint.reach)
         service = self._services.get(key)
         if service is not None:

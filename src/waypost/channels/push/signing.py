@@ -17,7 +17,7 @@ from waypost.domain.errors import ConfigurationError
 
 
 def read_p256(setting: str, file: str) -> ec.EllipticCurvePrivateKey:
-    """The key in *file*, in PKCS#8 or the older EC form; ConfigurationError names *setting*."""
+    """Read the key in *file*, in PKCS#8 or the older EC form; ConfigurationError names *setting*."""
     try:
         key = load_pem_private_key(Path(file).read_bytes(), password=None)
     except OSError as error:
@@ -30,13 +30,13 @@ def read_p256(setting: str, file: str) -> ec.EllipticCurvePrivateKey:
 
 
 def signed(header: dict[str, str], claims: dict[str, str | int], sign: Callable[[bytes], bytes]) -> str:
-    """A JWT, signed by *sign* as the header's ``alg`` says."""
+    """Build a JWT, signed by *sign* as the header's ``alg`` says."""
     text = f"{base64url(msgspec.json.encode(header))}.{base64url(msgspec.json.encode(claims))}"
     return f"{text}.{base64url(sign(text.encode()))}"
 
 
 def signed_es256(key: ec.EllipticCurvePrivateKey, header: dict[str, str], claims: dict[str, str | int]) -> str:
-    """A JWT; the same for the same content (RFC 6979)."""
+    """Build a JWT signed with ES256; the same for the same content (RFC 6979)."""
 
     def sign(text: bytes) -> bytes:
         r, s = decode_dss_signature(key.sign(text, ec.ECDSA(hashes.SHA256(), deterministic_signing=True)))
@@ -46,5 +46,5 @@ def signed_es256(key: ec.EllipticCurvePrivateKey, header: dict[str, str], claims
 
 
 def base64url(octets: bytes) -> str:
-    """Without padding, as all of these formats want it."""
+    """Encode without padding, as all of these formats want it."""
     return urlsafe_b64encode(octets).rstrip(b"=").decode()

@@ -14,14 +14,14 @@ TURN: Final = 32
 
 
 class Turns(Generic[W]):
-    """Calls *do* with each piece, in order, never before ``add`` returned, and lets the loop do others between."""
+    """A queue that calls *do* with each piece, in order, never before ``add`` returned; the loop works between."""
 
     def __init__(self, do: Callable[[W], None]) -> None:
         self._do = do
         self._waiting: deque[W] = deque()
 
     def add(self, one: W) -> None:
-        """Have it done in its turn."""
+        """Queue a piece to be done in its turn."""
         if not self._waiting:
             asyncio.get_running_loop().call_soon(self._take_turn)
         self._waiting.append(one)

@@ -12,7 +12,7 @@ from waypost.domain.errors import ConfigurationError
 from waypost.domain.time import HOUR_MS, SECOND_MS, Instant
 
 LIFETIME_MS = 12 * HOUR_MS
-"""The RFC allows 24 hours; clocks differ."""
+"""Milliseconds for which an identity is signed; the RFC allows 24 hours; clocks differ."""
 RENEW_BEFORE_MS = HOUR_MS
 
 
@@ -22,7 +22,7 @@ _SUBJECT = re.compile(
 
 
 class Vapid:
-    """The app's key, and what it signs for each push service."""
+    """The app's key, which signs for each push service."""
 
     def __init__(self, key: ec.EllipticCurvePrivateKey, subject: str) -> None:
         self._key = key
@@ -30,13 +30,13 @@ class Vapid:
         self.public_key = base64url(key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint))
 
     def authorization(self, audience: str, now: Instant) -> str:
-        """The header's value for the push service whose origin is *audience*, good for 12 hours from *now*."""
+        """Build the header's value for the push service with the origin *audience*, good for 12 hours from *now*."""
         claims: dict[str, str | int] = {"aud": audience, "exp": (now + LIFETIME_MS) // SECOND_MS, "sub": self._subject}
         return f"vapid t={signed_es256(self._key, {'typ': 'JWT'}, claims)}, k={self.public_key}"
 
 
 def subject_fault(subject: str) -> str:
-    """What is wrong with a contact, "" where nothing is.
+    """Explain what is wrong with a contact, "" where nothing is.
 
     RFC 8292 section 2.1 wants a mailto: or https: URI. Apple answers BadJwtToken, for every message, to a bare address,
     to mailto: twice and to a host that is localhost.
@@ -51,7 +51,7 @@ def subject_fault(subject: str) -> str:
 
 
 def read_vapid(section: str, key_file: str, subject: str) -> Vapid:
-    """The app's identity; ConfigurationError names ``<section>.vapid_private_key_file`` or ``.subject``."""
+    """Read the app's identity; ConfigurationError names ``<section>.vapid_private_key_file`` or ``.subject``."""
     key = read_p256(f"{section}.vapid_private_key_file", key_file)
     why = subject_fault(subject)
     if why:

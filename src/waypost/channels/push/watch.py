@@ -1,4 +1,4 @@
-"""What is seen of a credential while it is used, for telemetry and for whoever asks whether it works."""
+"""The state of a credential as seen while it is used, for telemetry and for whoever asks whether it works."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from waypost.telemetry.metrics import Metric
 from waypost.telemetry.sink import Telemetry
 
 MANY_REASONS = 100
-"""A reason names a server, and subscriptions may name any: above so many all are told anew."""
+"""The most reasons that are remembered as told: a reason names a server, and subscriptions may name any."""
 
 
 class CredentialWatch:
-    """Follows one credential; *connections* says how many are open to its provider."""
+    """A watch on one credential; *connections* says how many are open to its provider."""
 
     def __init__(self, credential: CredentialId, telemetry: Telemetry, connections: Callable[[], int]) -> None:
         self._credential = str(credential)
@@ -26,10 +26,10 @@ class CredentialWatch:
         self._connections = connections
         self._denied: str | None = None
         self._failed: set[str] = set()
-        """Why connections could not be opened since the last one was."""
+        """The reasons why connections could not be opened since the last one was."""
 
     def heed(self, outcome: Outcome) -> None:
-        """A refusal of the whole credential is told once, and stands until the provider takes something again."""
+        """Note a refusal of the whole credential: told once, it stands until the provider takes something again."""
         if isinstance(outcome, Taken):
             self._denied = None
         elif isinstance(outcome, CredentialRejected) and outcome.reach is Reach.CREDENTIAL:
@@ -57,7 +57,7 @@ class CredentialWatch:
         self._telemetry.gauge(Metric.CONNECTIONS, self._connections(), credential=self._credential)
 
     def _tell_failure(self, reason: str) -> None:
-        """Once until a connection is open again: attempts go on, and say the same each time."""
+        """Tell of a failed connection once until one is open again: attempts go on, and say the same each time."""
         if len(self._failed) >= MANY_REASONS:
             self._failed.clear()
         if reason not in self._failed:
@@ -65,5 +65,5 @@ class CredentialWatch:
             self._telemetry.event(Event.CONNECTION_FAILED, credential=self._credential, why=reason)
 
     def health(self) -> Health:
-        """Not ok while the provider refuses the credential."""
+        """Report health: not ok while the provider refuses the credential."""
         return Health(ok=self._denied is None, why=self._denied)

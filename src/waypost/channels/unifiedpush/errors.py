@@ -43,7 +43,7 @@ REDIRECTED = (Meaning.REFUSED, "redirects are not followed")
 
 
 def outcome_of(result: Result, now: Instant) -> Outcome:
-    """What one request came to."""
+    """Turn the result of one request into an outcome."""
     match result:
         case Answer(status=status) if 200 <= status < 300:
             return Taken()

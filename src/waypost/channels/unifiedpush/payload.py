@@ -1,4 +1,4 @@
-"""What an app is told of a notification: headers and JSON, the same for every device of it."""
+"""The message to an app: headers and JSON, the same for every device of it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from waypost.domain.message import Message
 from waypost.domain.time import Instant
 
 LIMIT_BYTES = PLAINTEXT_LIMIT_BYTES
-"""A push server takes 4,096 bytes of body; what encryption needs of them is left free for devices without keys, too."""
+"""The most bytes of a message: a push server takes 4,096; room for encryption is left free without keys, too."""
 
 
 class Rendering(Struct, frozen=True):
-    """Headers beside path, authorization and encoding, and what the app will read."""
+    """The headers beside path, authorization and encoding, and what the app will read."""
 
     headers: tuple[tuple[str, str], ...]
     plaintext: bytes
 
 
 def render(message: Message, now: Instant, fit: Fit) -> Rendering:
-    """What goes to each device of *notification*; *now* decides the remaining time to live."""
+    """Render what goes to each device of *notification*; *now* decides the remaining time to live."""
     headers = (("ttl", str(message.remaining_ttl_s(now))), *headers_of(message))
     plaintext = _written(message, message.content)
     if fit == "trim" and len(plaintext) > LIMIT_BYTES:

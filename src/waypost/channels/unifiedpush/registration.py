@@ -1,4 +1,4 @@
-"""What of a registration can be found wrong before anything is sent to it."""
+"""The faults of a registration that are found before anything is sent to it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from waypost.domain.errors import Fault
 from waypost.domain.ids import AppId
 
 ENDPOINT_LIMIT_BYTES = 1_000
-"""Both specifications have the same."""
+"""The longest endpoint, bytes: both specifications have the same."""
 
 
 def registration_check(app: AppId, settings: UnifiedPushSettings | None) -> RegistrationCheck:
-    """The check of one app; ConfigurationError names an entry of ``allow_endpoints`` that means nothing."""
+    """Build the check of one app; ConfigurationError names an entry of ``allow_endpoints`` that means nothing."""
     guard = None if settings is None else EndpointGuard(CredentialId(app, CHANNEL).section, settings.allow_endpoints)
     needs_keys = settings is not None and not settings.plaintext
 

@@ -1,4 +1,4 @@
-"""Sends to UnifiedPush registrations: encrypted for each, over one pool for each push server, no task per delivery."""
+"""A sender to UnifiedPush registrations: encrypted for each, one pool for each push server, no task per delivery."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from waypost.telemetry.sink import Telemetry
 MAX_IN_FLIGHT = 1000
 FULL_WAIT_MS = 5 * SECOND_MS
 OPEN: Final = (("content-type", "application/octet-stream"),)
-"""How a message that is not encrypted is marked."""
+"""The headers of a message that is not encrypted."""
 
 
 class _Shared:
-    """What all devices that are told the same have in common, ready for encryption and the wire."""
+    """The rendering that devices with the same message share, ready for encryption and the wire."""
 
     def __init__(self, rendering: Rendering) -> None:
         self.plaintext = rendering.plaintext
@@ -46,7 +46,7 @@ class _Shared:
         self._heads: dict[bool, Head] = {}
 
     def head(self, *, encrypted: bool) -> Head:
-        """The headers of those with keys, or of those without."""
+        """Return the headers of those with keys, or of those without."""
         if encrypted not in self._heads:
             self._heads[encrypted] = head_of((*(ENCRYPTED if encrypted else OPEN), *self._headers))
         return self._heads[encrypted]
@@ -105,7 +105,7 @@ class UnifiedPushSender:
                 self._turns.add(_Waiting(delivery, shared, patience, report))
 
     def render(self, delivery: Delivery) -> Rendered:
-        """What ``send`` would encrypt and put on the wire, without path and authorization."""
+        """Show what ``send`` would encrypt and put on the wire, without path and authorization."""
         rendering = render(delivery.message, self._clock.now(), self._settings.fit)
         address = self._address(delivery.device)
         refusal = too_large(len(rendering.plaintext), LIMIT_BYTES)
@@ -120,7 +120,7 @@ class UnifiedPushSender:
         )
 
     def health(self) -> Health:
-        """Always ok: no push server speaks of the others."""
+        """Report health, which is always ok: no push server speaks of the others."""
         return self._watch.health()
 
     async def stop(self, timeout_s: float) -> None:
@@ -177,6 +177,6 @@ class UnifiedPushSender:
 
 
 def _push_server(delivery: Delivery) -> str:
-    """The origin that a registration hangs on; nothing is sent to what has none."""
+    """Return the origin that a registration hangs on; nothing is sent to what has none."""
     endpoint = take_apart(delivery.device.token)
     return "" if endpoint is None else endpoint.origin

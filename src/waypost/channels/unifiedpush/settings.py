@@ -1,4 +1,4 @@
-"""What an app says of UnifiedPush (``apps.<app>.unifiedpush``)."""
+"""Settings of an app's UnifiedPush (``apps.<app>.unifiedpush``)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CHANNEL: Final = Channel("unifiedpush")
 
 
 class UnifiedPushSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which push servers may be called, and as whom."""
+    """Settings of which push servers may be called, and with which identity."""
 
     allow_endpoints: tuple[str, ...]
     """Push servers that devices may be registered at: host names, ``*.`` for any labels in front, ``https://host:port``,

@@ -89,7 +89,7 @@ PHRASES: dict[str, tuple[bytes, Meaning, str]] = {
         "the subscription was made for a sender id of old, not for a VAPID key",
     ),
 }
-"""What is said, with a 400, 401 or 403, of one subscription alone: in the body, by Windows in a header."""
+"""The phrases, with a 400, 401 or 403, that speak of one subscription alone: in the body, by Windows in a header."""
 
 STATUSES: dict[int, tuple[Meaning, str]] = {
     400: (Meaning.REFUSED, _FIX),
@@ -109,7 +109,7 @@ STATUSES: dict[int, tuple[Meaning, str]] = {
     # ntfy: nobody is subscribed at the moment
     507: (Meaning.UNSURE, _OVERLOADED),
 }
-"""For an answer without a word of its own; the code is then ``http_<status>``."""
+"""The meaning of an answer without a word of its own; the code is then ``http_<status>``."""
 
 REDIRECTED = (Meaning.REFUSED, "redirects are not followed")
 _STATUS_DECIDES = (429,)
@@ -130,7 +130,7 @@ _decoder = msgspec.json.Decoder(_Body)
 
 
 def outcome_of(result: Result, now: Instant) -> Outcome:
-    """What one request came to."""
+    """Turn the result of one request into an outcome."""
     match result:
         case Answer() if is_success(result):
             return _taken(result, now)
@@ -143,7 +143,7 @@ def outcome_of(result: Result, now: Instant) -> Outcome:
 
 
 def of_one_service(outcome: Outcome) -> Outcome:
-    """*outcome* where the push service is a stranger: whoever brings one must not stop the others by refusing us."""
+    """Soften *outcome* of a push service that is a stranger: whoever brings one must not stop the others by it."""
     return Refused(outcome.code, outcome.why) if isinstance(outcome, CredentialRejected) else outcome
 
 
@@ -165,7 +165,7 @@ def _refusal(answer: Answer, now: Instant) -> Outcome:
 
 
 def _read(answer: Answer) -> tuple[str, Meaning, str]:
-    """Code, meaning and reason of an answer that is no success."""
+    """Read code, meaning and reason of an answer that is no success."""
     status = answer.status
     if 300 <= status < 400:
         return f"http_{status}", *REDIRECTED

@@ -1,4 +1,4 @@
-"""What a web subscription is told of a notification: headers and JSON, the same for every device of it.
+"""The message to a web subscription: headers and JSON, the same for every device of it.
 
 Source: RFC 8030 section 5. The JSON is Waypost's own; a service worker reads it.
 """
@@ -21,12 +21,12 @@ from waypost.domain.message import Message
 from waypost.domain.time import Instant
 
 DECLARATIVE = 8030
-"""What marks a declarative push: the number of the RFC."""
+"""The mark of a declarative push: the number of the RFC."""
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
 
 
 class Rendering(Struct, frozen=True):
-    """Headers beside path, authorization and time to live (`families`), and what will be encrypted."""
+    """The headers beside path, authorization and time to live (`families`), and what will be encrypted."""
 
     headers: tuple[tuple[str, str], ...]
     ttl_s: int
@@ -34,7 +34,7 @@ class Rendering(Struct, frozen=True):
 
 
 def render(message: Message, now: Instant, *, declarative: bool = False, fit: Fit = "refuse") -> Rendering:
-    """What goes to each device of *notification*; *now* decides the remaining time to live."""
+    """Render what goes to each device of *notification*; *now* decides the remaining time to live."""
     plaintext = _written(message, message.content, declarative)
     if fit == "trim" and len(plaintext) > PLAINTEXT_LIMIT_BYTES:
         plaintext = _trimmed(message, declarative) or plaintext
@@ -47,13 +47,13 @@ def _written(message: Message, content: Content, declarative: bool) -> bytes:
 
 
 def _trimmed(message: Message, declarative: bool) -> bytes:
-    """As much of the text as there is room for; empty where even none of it leaves enough."""
+    """Render as much of the text as there is room for; empty where even none of it leaves enough."""
     content = fitted(message.content, lambda tried: len(_written(message, tried, declarative)), PLAINTEXT_LIMIT_BYTES)
     return b"" if content is None else _written(message, content, declarative)
 
 
 def declared(document: dict[str, Any]) -> dict[str, Any]:
-    """*document* as a declarative push, or as it is where it lacks what one needs: a title, and a link to open.
+    """Make *document* a declarative push, or leave it as it is where it lacks a title or a link to open.
 
     Source: the W3C Push API, "declarative push message", and WebKit's parser: one value of a wrong type, and it is no
     declarative push at all. A browser that does not know it hands the same JSON to the service worker.
@@ -78,7 +78,7 @@ def _is_action(value: Any) -> bool:
 
 
 def _declared_action(action: dict[str, Any], link: str) -> dict[str, Any]:
-    """With something to open, which is required: the action's own link, else the notification's."""
+    """Build an action with something to open, which is required: its own link, else the notification's."""
     navigate = action.get("link")
     shown = {key: action[key] for key in ("action", "title") if key in action}
     icon = {"icon": action["icon"]} if _is_url(action.get("icon")) else {}
@@ -86,7 +86,7 @@ def _declared_action(action: dict[str, Any], link: str) -> dict[str, Any]:
 
 
 def _fits(key: str, value: Any) -> bool:
-    """Whether WebKit takes an option of this value."""
+    """Tell whether WebKit takes an option of this value."""
     return _OPTIONS[key](value)
 
 
@@ -118,4 +118,4 @@ _OPTIONS: dict[str, Callable[[Any], bool]] = {
     "requireInteraction": _is_bool,
     "renotify": _is_bool,
 }
-"""What a declarative notification may say beside ``navigate``, ``actions`` and ``data``, and of which form."""
+"""The keys that a declarative notification may have beside ``navigate``, ``actions`` and ``data``, with their form."""

@@ -1,4 +1,4 @@
-"""What of a subscription can be found wrong before anything is sent to it."""
+"""The faults of a subscription that are found before anything is sent to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _URL = re.compile(r"https?://[^/?#@\s]+(?:/[^#\s]*)?")
 
 
 def registration_check(app: AppId, settings: WebPushSettings | None) -> RegistrationCheck:
-    """The check of one app; ConfigurationError names an entry of ``allow_endpoints`` that means nothing."""
+    """Build the check of one app; ConfigurationError names an entry of ``allow_endpoints`` that means nothing."""
     guard = None if settings is None else EndpointGuard(CredentialId(app, CHANNEL).section, settings.allow_endpoints)
 
     def faults(registration: Registration) -> list[Fault]:

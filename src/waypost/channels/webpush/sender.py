@@ -1,4 +1,4 @@
-"""Sends to web subscriptions: encrypted for each, over one pool for each push service, no task per delivery."""
+"""A sender to web subscriptions: encrypted for each, over one pool for each push service, no task per delivery."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from waypost.telemetry.sink import Telemetry
 MAX_IN_FLIGHT = 1000
 FULL_WAIT_MS = 5 * SECOND_MS
 REUSE_S = 3600.0
-"""How long one sender key is used where the setting allows it."""
+"""Seconds for which one sender key is used where the setting allows it."""
 
 
 class _Shared:
-    """What all devices that are told the same have in common, ready for encryption and the wire."""
+    """The rendering that devices with the same message share, ready for encryption and the wire."""
 
     __slots__ = ("_heads", "_rendering", "plaintext", "refused")
 
@@ -48,7 +48,7 @@ class _Shared:
         self.refused = too_large(len(rendering.plaintext), PLAINTEXT_LIMIT_BYTES)
 
     def head(self, service: Endpoint) -> Head:
-        """The headers that all devices at one push service share."""
+        """Return the headers that all devices at one push service share."""
         head = self._heads.get(service.origin)
         if head is None:
             head = self._heads[service.origin] = head_of(headers_for(family_of(service), self._rendering))
@@ -56,7 +56,7 @@ class _Shared:
 
 
 def headers_for(family: Family, rendering: Rendering) -> tuple[tuple[str, str], ...]:
-    """Everything a push service is told beside path and authorization."""
+    """List every header for a push service beside path and authorization."""
     return rendering.headers + ttl_headers(family, rendering.ttl_s)
 
 
@@ -115,7 +115,7 @@ class WebPushSender:
                 self._turns.add(_Waiting(delivery, shared, patience, report))
 
     def render(self, delivery: Delivery) -> Rendered:
-        """What ``send`` would encrypt and put on the wire, without path and authorization."""
+        """Show what ``send`` would encrypt and put on the wire, without path and authorization."""
         rendering = self._rendering(delivery.message, self._clock.now())
         address = self._address(delivery.device)
         refusal = too_large(len(rendering.plaintext), PLAINTEXT_LIMIT_BYTES)
@@ -131,7 +131,7 @@ class WebPushSender:
         )
 
     def health(self) -> Health:
-        """Not ok while a push service refuses the identity."""
+        """Report health: not ok while a push service refuses the identity."""
         return self._watch.health()
 
     async def stop(self, timeout_s: float) -> None:
@@ -185,6 +185,6 @@ class WebPushSender:
 
 
 def _push_service(delivery: Delivery) -> str:
-    """The origin that a subscription hangs on; nothing is sent to what has none."""
+    """Return the origin that a subscription hangs on; nothing is sent to what has none."""
     endpoint = take_apart(delivery.device.token)
     return "" if endpoint is None else endpoint.origin

@@ -1,4 +1,4 @@
-"""What an app says of its Web Push identity (``apps.<app>.webpush``)."""
+"""Settings of an app's Web Push identity (``apps.<app>.webpush``)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KNOWN_SERVICES = (
 
 
 class WebPushSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One VAPID key; subscriptions are bound to it when they are made."""
+    """Settings of one VAPID key; subscriptions are bound to it when they are made."""
 
     vapid_private_key_file: str
     """An EC key on P-256 as PEM."""

@@ -17,10 +17,10 @@ from grpc._cython import cygrpc  # type: ignore[attr-defined] # it is compiled, 
 
 
 class _Accepting(cygrpc.AioServer):  # type: ignore[misc] # as above
-    """Takes calls; hands on those to registered methods alone."""
+    """A gRPC server that hands on calls to registered methods alone."""
 
     def _make_request_call_future(self, method: bytes | None) -> asyncio.Future[Any]:
-        """The next call to *method*; None stands for all that are not registered, of which none is ever told."""
+        """Wait for the next call to *method*; None stands for all unregistered ones, of which none is reported."""
         if method is None:
             return asyncio.create_task(self._refuse_unknown())
         following: asyncio.Future[Any] = super()._make_request_call_future(method)
@@ -42,7 +42,7 @@ async def _unimplemented(call: object) -> None:
 
 
 def accepting_server(options: Sequence[tuple[str, int]]) -> grpc.aio.Server:
-    """As ``grpc.aio.server``."""
+    """Build the server as ``grpc.aio.server`` does."""
     server: Any = grpc.aio.server()
     server._server = _Accepting(asyncio.get_running_loop(), None, (), (), tuple(options), None)
     made: grpc.aio.Server = server

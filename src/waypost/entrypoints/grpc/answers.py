@@ -1,4 +1,4 @@
-"""What the domain knows, as messages."""
+"""The answers of gRPC, made from what the domain knows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from waypost.v1 import notifications_pb2 as pb
 
 
 def submitted(answer: Submitted) -> pb.Submitted:
-    """An accepted submission, or the one that said the same before."""
+    """Build the answer to an accepted submission, or to one that repeats an earlier one."""
     return pb.Submitted(
         id=answer.id,
         status=f"NOTIFICATION_STATUS_{answer.status.upper()}",
@@ -25,7 +25,7 @@ def submitted(answer: Submitted) -> pb.Submitted:
 
 
 def notification(detail: NotificationDetail) -> pb.Notification:
-    """A notification as asked for by id."""
+    """Build the answer to a request for one notification."""
     record, told = detail.record, detail.record.notification
     return pb.Notification(
         id=format_id(told.id),
@@ -47,7 +47,7 @@ def notification(detail: NotificationDetail) -> pb.Notification:
 
 
 def _receipt(receipt: Receipt) -> pb.Receipt:
-    """One that may be on the wire reads as pending until its deadline."""
+    """Build a receipt; one that may be on the wire reads as pending until its deadline."""
     status = DeliveryStatus.PENDING if receipt.is_intent else receipt.status
     return pb.Receipt(
         n=receipt.n,

@@ -1,4 +1,4 @@
-"""What the gRPC API stands on, injected by the composition root."""
+"""The stages and stores behind the gRPC API, injected by the composition root."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ class GrpcApi(Struct, frozen=True):
     telemetry: Telemetry
     is_ready: Callable[[], bool]
     is_draining: Callable[[], bool]
-    """Whether the process is on its way out: then nothing new is taken."""
+    """Tells whether the process is on its way out: then nothing new is taken."""
     limits: DoorLimits
     settings: GrpcSettings = GrpcSettings()

@@ -1,4 +1,4 @@
-"""Every call: let in, counted, its message read within bounds, and what goes wrong answered as a status."""
+"""Calls: each is let in and counted, its message read within bounds, and errors are answered as a status."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from waypost.telemetry import Event, Metric
 M = TypeVar("M", bound=Message)
 
 Context = Any
-"""grpc.aio.ServicerContext over bytes: messages are parsed here, so that what is none gets a clear status."""
+"""A grpc.aio.ServicerContext over bytes: messages are parsed here, so that a malformed one gets a clear status."""
 
 
 class AuthenticatedCall:
-    """One call past authentication."""
+    """A call past authentication."""
 
     def __init__(self, context: Context, caller: Caller, known: Callable[[], Awaitable[Caller]]) -> None:
         self.caller = caller
@@ -39,11 +39,11 @@ class AuthenticatedCall:
         self._known = known
 
     async def still(self) -> None:
-        """WaypostError where the caller would not be let in any more: a stream may outlive its key."""
+        """Check that the caller would still be let in, else WaypostError: a stream may outlive its key."""
         self.caller = await self._known()
 
     async def next(self, kind: type[M], timeout_s: float | None = None) -> M | None:
-        """The next message; None at the end, a WaypostError where it is too slow or is none."""
+        """Read the next message; None at the end, a WaypostError where it is too slow or is none."""
         try:
             async with asyncio.timeout(timeout_s):
                 raw = await self._context.read()
@@ -52,7 +52,7 @@ class AuthenticatedCall:
         return None if raw is grpc.aio.EOF else parsed(kind, raw)
 
     async def only(self, kind: type[M], timeout_s: float) -> M:
-        """The message of a call that has one."""
+        """Read the message of a call that has exactly one."""
         message = await self.next(kind, timeout_s)
         if message is None:
             raise InvalidRequest((Fault("", "the call has no message"),))
@@ -63,7 +63,7 @@ class AuthenticatedCall:
         await self._context.write(message.SerializeToString())
 
     def said(self, key: str) -> str | None:
-        """What the metadata says under *key*."""
+        """Read the metadata's value under *key*."""
         return _said(self._context, key)
 
 
@@ -71,14 +71,14 @@ Answer = Callable[[AuthenticatedCall], Awaitable[Message | None]]
 
 
 class Calls:
-    """Lets calls in; knows how many are in hand."""
+    """The calls that are open; it authenticates and counts each."""
 
     def __init__(self, api: GrpcApi) -> None:
         self._api = api
         self._open = 0
 
     async def run(self, method: str, answer: Answer, context: Context, access: Access, *, writes: bool) -> bytes | None:
-        """Let *answer* answer; what it raises becomes a status."""
+        """Answer the call with *answer*; what that raises becomes a status."""
         clock, telemetry = self._api.intake.clock, self._api.telemetry
         began = clock.monotonic()
         self._open += 1
@@ -103,7 +103,7 @@ class Calls:
             telemetry.observe(Metric.REQUEST_SECONDS, clock.monotonic() - began, route=method)
 
     async def _let_in(self, method: str, context: Context, access: Access, writes: bool) -> AuthenticatedCall:
-        """Nothing of the message is read before the caller is known."""
+        """Authenticate and admit a call, before anything of its message is read."""
         if self._open > self._api.settings.calls_limit:
             raise Unavailable("too many calls are in hand", ErrorCode.BACKLOG_FULL)
         credential = presented(_fields(context))
@@ -123,14 +123,14 @@ class Calls:
         return caller
 
     def _report(self, method: str, error: Exception) -> None:
-        """Log where it happened, not its text, which may quote what was sent."""
+        """Log where an error happened, not its text, which may quote what was sent."""
         last = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{Path(last.filename).name}:{last.lineno}"
         self._api.telemetry.event(Event.REQUEST_FAILED, route=method, error=type(error).__name__, place=place)
 
 
 def shutting_down() -> Unavailable:
-    """What a caller is told by a process on its way out."""
+    """Build the error that a process on its way out gives to callers."""
     return Unavailable("shutting down; another worker or a later try will take it", ErrorCode.SHUTTING_DOWN)
 
 
@@ -138,7 +138,7 @@ _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
 def _peer(context: Context) -> str:
-    """The address in a name such as ``ipv4:127.0.0.1:50123`` or ``ipv6:%5B::1%5D:50123``."""
+    """Read the address in a name such as ``ipv4:127.0.0.1:50123`` or ``ipv6:%5B::1%5D:50123``."""
     kind, _, address = unquote(context.peer() or "").partition(":")
     return address if kind in ("ipv4", "ipv6") else ""
 

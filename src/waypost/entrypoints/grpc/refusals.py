@@ -1,4 +1,4 @@
-"""Errors as gRPC says them: a status code, and google.rpc.Status with what a program needs to know."""
+"""Errors as gRPC has them: a status code, and google.rpc.Status with what a program needs to know."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from waypost.domain.errors import ErrorCode, InvalidRequest, WaypostError
 from waypost.entrypoints.submitting import retry_after_s
 
 DOMAIN = "waypost"
-"""The domain of ErrorInfo: whose words its reasons are."""
+"""The domain of ErrorInfo: its reasons are Waypost's words."""
 DETAILS_KEY = "grpc-status-details-bin"
 
 _E, _S = ErrorCode, grpc.StatusCode
@@ -51,12 +51,12 @@ _MESSAGE_LIMIT = 4 * _TEXT_LIMIT
 
 
 def foreseen(error: BaseException) -> WaypostError | None:
-    """*error* where it is an answer; None where it is a surprise."""
+    """Return *error* where it is an answer; None where it is a surprise."""
     return error if isinstance(error, WaypostError) and error.code is not ErrorCode.INTERNAL else None
 
 
 def status_of(error: BaseException) -> status_pb2.Status:
-    """What tells a caller about *error*; what was not foreseen is ``internal`` and says nothing more."""
+    """Build the status that tells a caller about *error*; a surprise is ``internal`` and says nothing more."""
     known = foreseen(error)
     code = known.code if known else ErrorCode.INTERNAL
     text = str(known) if known else "an unexpected error; the log of the server has it"

@@ -16,14 +16,14 @@ from waypost.entrypoints.grpc.settings import GrpcSettings
 from waypost.runtime.tls import ServerTls
 
 GRACE_S = 5.0
-"""For calls in hand to be answered before the connections close."""
+"""Seconds for calls in hand to be answered before the connections close."""
 LOOK_S = 1.0
-"""How often readiness is looked at for those who watch it."""
+"""Seconds between two looks at readiness for those who watch it."""
 _HEALTH = health_pb2.HealthCheckResponse
 
 
 class GrpcServer:
-    """Serves from ``start`` to ``stop`` (fulfils ports.lifecycle.Lifecycle)."""
+    """The gRPC server, which serves from ``start`` to ``stop`` (fulfils ports.lifecycle.Lifecycle)."""
 
     def __init__(self, api: GrpcApi, tls: ServerTls | None = None) -> None:
         self._api = api
@@ -82,7 +82,7 @@ class GrpcServer:
 
 
 def _credentials(tls: ServerTls) -> grpc.ServerCredentials:
-    """What *tls* shows, asked for anew at each connection, on a thread of gRPC's core."""
+    """Build credentials that show *tls* as it is now, at each connection, on a thread of gRPC's core."""
     given = tls.shown
 
     def told() -> grpc.ServerCertificateConfiguration:
@@ -100,7 +100,7 @@ def _credentials(tls: ServerTls) -> grpc.ServerCredentials:
 
 
 def _options(settings: GrpcSettings) -> list[tuple[str, int]]:
-    """Channel arguments of gRPC's core (grpc_types.h)."""
+    """List the channel arguments of gRPC's core (grpc_types.h)."""
     return [
         ("grpc.so_reuseport", 1),  # the workers share the port
         ("grpc.max_receive_message_length", settings.message_limit_bytes),

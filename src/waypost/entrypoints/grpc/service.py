@@ -25,7 +25,7 @@ KEY = "idempotency-key"
 
 
 class Notifications:
-    """Answers the calls; knows the streams in hand."""
+    """The handlers of the calls; it knows the streams that are open."""
 
     def __init__(self, api: GrpcApi) -> None:
         self._api = api
@@ -33,7 +33,7 @@ class Notifications:
         self._streams: set[SubmissionStream] = set()
 
     def methods(self) -> dict[str, grpc.RpcMethodHandler[bytes, bytes]]:
-        """What a server is given: each method reads for itself, so that the caller is known before the message."""
+        """List the methods for a server: each reads for itself, so that the caller is known before the message."""
         one, many = grpc.stream_unary_rpc_method_handler, grpc.stream_stream_rpc_method_handler
         methods: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
             "Submit": one(self._route("Submit", self._submit)),
@@ -110,7 +110,7 @@ class Notifications:
     async def _submit_each(
         self, caller: Caller, place: str, messages: Sequence[pb.Submission]
     ) -> list[Submitted | WaypostError]:
-        """One answer for each; the faults of each are named below *place*, where ``{}`` is its number."""
+        """Submit messages and answer each; the faults of each are named below *place*, where ``{}`` is its number."""
         items = [_read(message, place.format(n)) for n, message in enumerate(messages)]
         readable = [item for item in items if isinstance(item, Submission)]
         given = iter(await self._accepted(caller, readable))
@@ -120,7 +120,7 @@ class Notifications:
         ]
 
     async def _accepted(self, caller: Caller, wanted: Sequence[Submission]) -> list[Submitted | WaypostError]:
-        """What was begun is finished, also for a caller who has gone."""
+        """Submit, and finish what was begun, also for a caller who has gone."""
         return await asyncio.shield(submit(self._api.intake, self._api.views, caller, wanted))
 
 

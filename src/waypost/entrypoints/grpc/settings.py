@@ -1,4 +1,4 @@
-"""What can be set about the gRPC API."""
+"""Settings of the gRPC API."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MIB = 1024 * KIB
 
 
 class GrpcSettings(Struct, frozen=True, kw_only=True):
-    """Where gRPC answers, and how much a caller may ask of it."""
+    """Settings of gRPC: where it answers, and how much a caller may ask of it."""
 
     listen: Listen | None = None
     """The address of the gRPC API, `host:port`; port 0 picks a free one. Unset, gRPC is off."""

@@ -21,7 +21,7 @@ SubmitAll = Callable[[Sequence[pb.Submission]], Awaitable[list[Submitted | Waypo
 
 
 class SubmissionStream:
-    """One stream; at most *limit* items wait for their acknowledgement, and those of the message that filled it up.
+    """A stream of submissions; at most *limit* items wait for their acknowledgement, beside those of the last message.
 
     *at_once* of them are submitted together.
     """
@@ -46,7 +46,7 @@ class SubmissionStream:
             self._reading.cancel()
 
     async def run(self) -> None:
-        """Until the caller has said all and has every acknowledgement."""
+        """Run until the caller has sent all and has every acknowledgement."""
         self._reading = reading = asyncio.create_task(self._read())
         reading.add_done_callback(lambda _: self._news.set())
         try:
@@ -76,7 +76,7 @@ class SubmissionStream:
                 await self._room.wait()
 
     async def _acknowledge(self) -> None:
-        """Accept what has come, and say so."""
+        """Accept what has come, and acknowledge it."""
         items = list(islice(self._waiting, self._at_once))
         answers = await self._answers(items)
         acknowledgements = [
@@ -89,7 +89,7 @@ class SubmissionStream:
             self._room.set()
 
     async def _answers(self, items: Sequence[pb.StreamItem]) -> Sequence[Submitted | WaypostError]:
-        """One answer each; what refuses all of them for now is the answer of each, who refuses the caller ends it."""
+        """Submit items and answer each; a refusal for now answers every item, a refused caller ends the stream."""
         try:
             await self._call.still()
             return await self._submit([item.notification for item in items])

@@ -20,11 +20,11 @@ from waypost.v1 import notifications_pb2 as pb
 M = TypeVar("M", bound=Message)
 
 WHOLE_LIMIT = 1 << 53
-"""Up to here a double holds every whole number."""
+"""The largest number up to which a double holds every whole number."""
 
 
 def parsed(kind: type[M], raw: bytes) -> M:
-    """The message in *raw*; InvalidRequest where it is none."""
+    """Parse the message in *raw*; InvalidRequest where it is none."""
     try:
         return kind.FromString(raw)
     except DecodeError:
@@ -32,7 +32,7 @@ def parsed(kind: type[M], raw: bytes) -> M:
 
 
 def submission(message: pb.Submission, at: str = "") -> Submission:
-    """The submission in *message*, as the same JSON would be; InvalidRequest names the field at fault, below *at*."""
+    """Read the submission in *message* as the same JSON would be; InvalidRequest names a faulty field, below *at*."""
     fields: dict[str, Any] = {}
     for field, value in message.ListFields():
         read = _READERS.get(field.name)
@@ -53,7 +53,7 @@ def _given(message: Message) -> dict[str, Any]:
 
 
 def _word_of(enum: EnumTypeWrapper, prefix: str) -> Callable[[int], str | None]:
-    """Reads a value as the domain's word; None for the one that says nothing, "" for one that is not known here."""
+    """Build a reader of an enum's values as the domain's words; None for an unset one, "" for an unknown one."""
     words: dict[int, str | None] = {number: name.removeprefix(prefix).lower() for name, number in enum.items()}
     words[0] = None
     return lambda number: words.get(number, "")
@@ -64,7 +64,7 @@ def _plain(struct: struct_pb2.Struct) -> dict[str, Any]:
 
 
 def _plain_value(value: struct_pb2.Value) -> Any:
-    """As JSON would have it: a number without a fraction is an integer. ValueError for what JSON has not."""
+    """Convert a value to what JSON has: a number without a fraction is an integer. ValueError for what it has not."""
     match value.WhichOneof("kind"):
         case "string_value":
             return value.string_value
@@ -115,4 +115,4 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "guarantee": _word_of(pb.Guarantee, "GUARANTEE_"),
     "push_type": _word_of(pb.PushType, "PUSH_TYPE_"),
 }
-"""Fields that are not the plain value already."""
+"""The readers of fields that are not the plain value already."""

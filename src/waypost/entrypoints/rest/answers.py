@@ -1,4 +1,4 @@
-"""How a handler answers, and how it says so in the reference."""
+"""The answers of handlers, and their description in the reference."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ encode = msgspec.json.Encoder().encode
 
 
 class Spoken(Struct, frozen=True):
-    """What an operation takes and gives, for the OpenAPI document."""
+    """The input and answers of an operation, for the OpenAPI document."""
 
     answers: dict[int, Any]
     """The body's type by status; None is no body, str is plain text."""
@@ -30,30 +30,30 @@ class Spoken(Struct, frozen=True):
     example: Any = None
     """A body worth starting from."""
     shown: dict[int, Any] = {}
-    """An answer as it may look, by status, where the schema's own examples would make no sense together."""
+    """An example of an answer, by status, where the schema's own examples would make no sense together."""
     meanings: dict[int, str] = {}
-    """What a status means here, where its own words do not say it."""
+    """The meaning of a status here, where its own words do not say it."""
     codes: tuple[ErrorCode, ...] = ()
     """The refusals particular to this operation."""
     enveloped: bool = False
-    """Refused in the envelope of ``/api``."""
+    """Whether refusals come in the envelope of ``/api``."""
 
 
 WRITE_CODES = (ErrorCode.STORAGE_BUSY, ErrorCode.STORAGE_FULL, ErrorCode.SHUTTING_DOWN)
-"""Of every call that writes."""
+"""The error codes of every call that writes."""
 INTAKE_CODES = (ErrorCode.TOO_LARGE, ErrorCode.BACKLOG_FULL, *WRITE_CODES)
-"""Of every call that takes notifications in."""
+"""The error codes of every call that takes notifications in."""
 ONE_CODES = (ErrorCode.IDEMPOTENCY_CONFLICT, ErrorCode.IN_PROGRESS, *INTAKE_CODES)
-"""Of those that take one, which may have a key."""
+"""The error codes of those that take one notification, which may have a key."""
 
 
 def speaks(answers: dict[int, Any], access: Access | None, **more: Any) -> dict[str, Any]:
-    """The ``opt`` of a handler, who may call it in it: see Spoken."""
+    """Build the ``opt`` of a handler, with its answers and who may call it: see Spoken."""
     return {"spoken": Spoken(answers, access, **more)}
 
 
 def spoken_of(handler: BaseRouteHandler) -> Spoken:
-    """What a handler declares; one that declares nothing is a KeyError, and answers nobody.
+    """Return what a handler declares; one that declares nothing is a KeyError, and answers nobody.
 
     Those that the framework adds for OPTIONS declare nothing, and tell no more than the methods of a path.
     """
@@ -67,5 +67,5 @@ _METHODS = Spoken({204: None}, None)
 
 
 def answer(status: int, body: Struct) -> Response[bytes]:
-    """A JSON answer."""
+    """Build a JSON answer."""
     return Response(encode(body), status_code=status, media_type=JSON_TYPE)

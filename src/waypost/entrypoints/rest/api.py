@@ -1,4 +1,4 @@
-"""What the REST API stands on, injected by the composition root."""
+"""The stages and stores behind the REST API, injected by the composition root."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from waypost.telemetry import Telemetry
 
 
 class Readiness(Struct, frozen=True):
-    """Whether requests can be served now, for all workers together; each check is ``ok`` or a reason."""
+    """The readiness of all workers together to serve requests; each check is ``ok`` or a reason."""
 
     ready: bool
     checks: dict[str, str] = {}
 
 
 class Api(Struct, frozen=True):
-    """The doors, stores and voices behind the routes."""
+    """The stores, stages and limits behind the routes."""
 
     intake: Intake
     views: Views
@@ -61,23 +61,23 @@ class Api(Struct, frozen=True):
     metrics: Callable[[], bytes]
     """All workers' metrics in the Prometheus text format; runs in a thread, it reads files."""
     draining: Callable[[], bool]
-    """Whether the process is on its way out: then nothing new is taken."""
+    """Tells whether the process is on its way out: then nothing new is taken."""
     limits: DoorLimits
     settings: RestSettings = RestSettings()
     operating_only: bool = False
-    """It takes no requests but those of operators: health and metrics."""
+    """Whether it takes no requests but those of operators: health and metrics."""
     routes: tuple[HTTPRouteHandler, ...] = ()
-    """Those of features."""
+    """The routes of features."""
     tags: Mapping[str, str] = {}
     """Chapters of the reference that features begin."""
     grounds: Mapping[str, Any] = {}
-    """What the routes of each feature stand on, by its name."""
+    """The ground of each feature's routes, by its name."""
     channels: tuple[Channel, ...] = ()
-    """What overrides may name."""
+    """The channels that overrides may name."""
     platforms: tuple[Platform, ...] = ()
-    """What a device may be."""
+    """The platforms of devices."""
     device_checks: Mapping[AppId, Mapping[Platform, RegistrationCheck]] = {}
-    """What the channel of each platform could never send to, in each app."""
+    """The checks for what the channel of each platform could never send to, in each app."""
 
 
 Call = Request[Caller, Any, State]
@@ -85,11 +85,11 @@ Call = Request[Caller, Any, State]
 
 
 def ground_of(call: Call, feature: str) -> Any:
-    """What the routes of *feature* stand on."""
+    """Return what the routes of *feature* work with."""
     return api_of(call).grounds[feature]
 
 
 def api_of(call: Call) -> Api:
-    """What the application was built on."""
+    """Return what the application was built on."""
     api: Api = call.app.state.api
     return api

@@ -33,6 +33,7 @@ from waypost.entrypoints.rest.parameters import refuse_unknown_parameters
 from waypost.entrypoints.rest.request_handler import RequestHandler
 from waypost.entrypoints.rest.settings import RestSettings
 from waypost.entrypoints.rest.shapes import api_notifications, api_tokens, notify
+from waypost.entrypoints.rest.taken_bodies import TakenBodies
 from waypost.pipeline.intake import Caller
 
 EVERYTHING = RestSettings()
@@ -46,11 +47,11 @@ ROUTES: list[HTTPRouteHandler] = [
     *outbox_routes.ROUTES,
     *operating_routes.ROUTES,
 ]
-"""Those of Waypost's own API that no feature brings."""
+"""The routes of Waypost's own API that no feature brings."""
 
 
 def build_app(api: Api) -> ASGIApp:
-    """The ASGI application over *api*; it holds nothing that needs closing."""
+    """Build the ASGI application over *api*; it holds nothing that needs closing."""
     routes = served_routes(api.settings, api.routes)
     document = partial(openapi_document, api.platforms, api.channels, api.settings, api.routes, tuple(api.tags.items()))
     inner = Litestar(
@@ -62,7 +63,7 @@ def build_app(api: Api) -> ASGIApp:
         before_request=refuse_unknown_parameters,
         state=State({"api": api, "document": document}, deep_copy=False),
     )
-    return RequestHandler(api, inner)
+    return RequestHandler(api, inner, TakenBodies(routes))
 
 
 @cache
@@ -73,7 +74,7 @@ def openapi_document(
     beside: tuple[HTTPRouteHandler, ...] = (),
     tags: tuple[tuple[str, str], ...] = (),
 ) -> bytes:
-    """The OpenAPI document as served; the same for every application with the same senders and settings.
+    """Build the OpenAPI document as served; the same for every application with the same senders and settings.
 
     Made when it is first asked for: that takes a third as long as all else of a worker's start.
     """
@@ -83,18 +84,18 @@ def openapi_document(
 def served_routes(
     settings: RestSettings = EVERYTHING, beside: Sequence[HTTPRouteHandler] = ()
 ) -> list[HTTPRouteHandler]:
-    """What is served: our own API, features' routes *beside* it, and the shapes of others that are not switched off."""
+    """List the routes: our own API, features' routes *beside* it, and other APIs' shapes that are not switched off."""
     under_api = (*api_notifications.ROUTES, *api_tokens.ROUTES) if settings.serve_api else ()
     return [*ROUTES, *beside, *(notify.ROUTES if settings.serve_notify else ()), *under_api]
 
 
 def admit_caller(call: ASGIConnection[Any, Caller, Any, Any], handler: BaseRouteHandler) -> None:
-    """Ask who may call what was found; Forbidden, and a KeyError where the door let somebody in without a word."""
+    """Check who may call the route that was found; Forbidden, and a KeyError where no caller was authenticated."""
     access = spoken_of(handler).access
     if access is not None:
         admit(call.scope["user"], access)
 
 
 def _raise(_request: object, error: Exception) -> NoReturn:
-    """Leave every error to the door, which answers all of them alike."""
+    """Raise every error again: the request handler answers all of them alike."""
     raise error

@@ -14,7 +14,7 @@ from waypost.domain.text import NO_NUL, Text
 from waypost.entrypoints.submitting import BATCH_LIMIT
 
 PLATFORM_REF = "#/components/schemas/Platform"
-"""Which platforms there are is known when the application is put together (`app`)."""
+"""The schema of a platform; which ones there are is known when the application is put together (`app`)."""
 
 IdText = Annotated[
     str,
@@ -82,7 +82,7 @@ class DeadReplayOrder(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SubmittedKeys(Struct, frozen=True, forbid_unknown_fields=True):
-    """``PushSubscription.getKey``: base64url."""
+    """The keys as ``PushSubscription.getKey`` gives them: base64url."""
 
     p256dh: Base64Url
     auth: Base64Url
@@ -110,7 +110,7 @@ class SubmittedDevice(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def subscription_keys(keys: SubmittedKeys) -> SubscriptionKeys:
-    """The keys as bytes; what is not base64url is no bytes, which no channel takes for a key."""
+    """Decode the keys; what is not base64url becomes no bytes, which no channel takes for a key."""
     return SubscriptionKeys(_base64url(keys.p256dh), _base64url(keys.auth))
 
 

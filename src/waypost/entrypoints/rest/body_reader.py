@@ -12,23 +12,24 @@ from waypost.entrypoints.rest.problems import RequestRefused
 from waypost.entrypoints.rest.settings import RestSettings
 
 LINGER_LIMIT_BYTES = 8 * 1024 * 1024
-"""What is thrown away of an unread body at most."""
+"""The most bytes of an unread body that are thrown away."""
 
 
 class ClientGone(Exception):
-    """The client hung up: there is nobody to answer."""
+    """The error that the client hung up: there is nobody to answer."""
 
 
 class BodyReader:
-    """Reads bodies whole; knows how much all of those being read hold together."""
+    """A reader of whole bodies; it knows how much all of those being read hold together."""
 
     def __init__(self, settings: RestSettings) -> None:
         self._settings = settings
         self._held_bytes = 0
 
     async def read(self, headers: Iterable[tuple[bytes, bytes]], receive: Receive, limit_bytes: int) -> bytes:
-        """The body; RequestRefused where it is too large, too slow or not JSON, Unavailable while too many are being
-        read."""
+        """Read the body; RequestRefused where it is too large, too slow or not JSON, Unavailable while too many are
+        being read.
+        """
         declared = _declared(headers)
         if declared is not None and declared > limit_bytes:
             raise _too_large(declared, limit_bytes)

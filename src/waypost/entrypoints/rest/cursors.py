@@ -15,43 +15,43 @@ _SIGN = 0x80
 
 
 def of_notification(notification_id: NotificationId) -> str:
-    """A cursor after this notification."""
+    """Make a cursor after this notification."""
     return of_id(notification_id)
 
 
 def of_id(last_id: bytes) -> str:
-    """A cursor after whatever has this id of 16 bytes."""
+    """Make a cursor after whatever has this id of 16 bytes."""
     return _text(last_id)
 
 
 def of_target(notification_id: NotificationId, n: int) -> str:
-    """A cursor after this target of a notification."""
+    """Make a cursor after this target of a notification."""
     return _text(notification_id + n.to_bytes(4, "big"))
 
 
 def of_number(number: int) -> str:
-    """A cursor after whatever has this number."""
+    """Make a cursor after whatever has this number."""
     return _text(number.to_bytes(_NUMBER_BYTES, "big"))
 
 
 def number(cursor: str) -> int:
-    """The number a page ended with; InvalidRequest where *cursor* was not made here."""
+    """Read the number a page ended with; InvalidRequest where *cursor* was not made here."""
     return _number(_bytes(cursor, _NUMBER_BYTES))
 
 
 def notification(cursor: str) -> NotificationId:
-    """The notification a page ended with; InvalidRequest where *cursor* was not made here."""
+    """Read the notification a page ended with; InvalidRequest where *cursor* was not made here."""
     return NotificationId(_bytes(cursor, _ID_BYTES))
 
 
 def target(cursor: str) -> tuple[NotificationId, int]:
-    """The notification and target number a page ended with; InvalidRequest where *cursor* was not made here."""
+    """Read the notification and target number a page ended with; InvalidRequest where *cursor* was not made here."""
     data = _bytes(cursor, _ID_BYTES + 4)
     return NotificationId(data[:_ID_BYTES]), _number(data[_ID_BYTES:])
 
 
 def _number(data: bytes) -> int:
-    """What the stores hold is signed: a larger number was not made here, and none of them could compare it."""
+    """Read a number; the stores' are signed, so a larger one was not made here, and none could compare it."""
     if data[0] >= _SIGN:
         raise _not_ours()
     return int.from_bytes(data, "big")

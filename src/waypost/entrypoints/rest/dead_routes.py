@@ -76,7 +76,7 @@ async def dead(
     cursor: CursorGiven = None,
     limit: Limit = 50,
 ) -> Response[bytes]:
-    """Newest first: deliveries that failed for good."""
+    """List deliveries that failed for good, newest first."""
     moment = None if since is None else checked(Moment, since, "since")
     letters, following = await _page(request, DeadFilter(code, user_id, moment), cursor, limit)
     return answer(200, DeadPage(tuple(dead_letter(letter) for letter in letters), following))
@@ -97,7 +97,7 @@ async def dead(
     ),
 )
 async def replay_dead(request: Call, body: RawBody) -> Response[bytes]:
-    """Replays the named notifications, or one page of those that match a filter; repeat with `next` until it is null.
+    """Replay the named notifications, or one page of those that match a filter; repeat with `next` until it is null.
 
     202 if any new round began, otherwise 200.
     """

@@ -1,4 +1,4 @@
-"""The route that ends a dedup window before its time."""
+"""The route that ends a dedup window early."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ class ForgottenView(Struct, frozen=True):
     ),
 )
 async def forget(request: Call, body: RawBody) -> Response[bytes]:
-    """Takes the submission as it was sent. Its content window and its idempotency key, if any, end now, so that it
-    can be sent again."""
+    """Take a submission as it was sent, and end its content window and its idempotency key, if any:
+    it can then be sent again.
+    """
     submission = decode(_submission, body)
     await record(request, Act.DEDUP_FORGOTTEN, [""])
     return answer(200, ForgottenView(await api_of(request).intake.forget(request.user, submission)))

@@ -76,7 +76,7 @@ async def of_user(
     user_id: PathIdentity,
     inactive: Annotated[bool, QueryParameter(description="Include deactivated devices.")] = False,
 ) -> Response[bytes]:
-    """Newest registration first; empty for an unknown user."""
+    """List the devices, newest registration first; empty for an unknown user."""
     owner = user_in(request.user, user_id)
     devices = await api_of(request).devices.of_user(request.user.app, owner, inactive=inactive)
     return answer(200, DeviceList(tuple(device_view(device) for device in devices)))
@@ -91,7 +91,7 @@ async def of_user(
     opt=speaks({204: None}, DEVICES_OWN, codes=(ErrorCode.NOT_FOUND,)),
 )
 async def deactivate(request: Call, user_id: PathIdentity, device_id: PathIdentity) -> None:
-    """Nothing more is sent to it until it registers again."""
+    """Deactivate the device: nothing more is sent to it until it registers again."""
     owner = user_in(request.user, user_id)
     device = DeviceId(identity_in(device_id, "device_id"))
     if not await api_of(request).devices.deactivate(request.user.app, owner, device):

@@ -1,4 +1,4 @@
-"""The route that says what would happen, and does nothing."""
+"""The route that explains what would happen, and does nothing."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ExplainedTargetView(Struct, frozen=True):
 
 
 class RulingView(Struct, frozen=True):
-    """What one routing rule said of one address; rules that let it pass say nothing."""
+    """The verdict of one routing rule on one address; rules that let it pass are not listed."""
 
     rule: Annotated[str, Meta(description="Such as `active`, `chosen`, `token_use`, `platform` or `credential`.")]
     device_id: str
@@ -97,7 +97,7 @@ class ExplanationView(Struct, frozen=True):
     ),
 )
 async def explain(request: Call, body: RawBody) -> Response[bytes]:
-    """Takes a submission and returns its targets, the rendered bytes, sizes and reasons. Nothing is sent."""
+    """Take a submission and return its targets, the rendered bytes, sizes and reasons. Nothing is sent."""
     submission = decode(_submission, body)
     explanation = await api_of(request).explain.explain(request.user.app, request.user.name, submission)
     return answer(200, _view(explanation))

@@ -44,7 +44,7 @@ WordsGiven = Annotated[
 
 
 class Cancelling(StrEnum):
-    """What a cancellation achieved."""
+    """The outcome of a cancellation."""
 
     CANCELLED = "cancelled"  # nothing more of it will be sent
     CANCELLING = "cancelling"  # it is being sent right now; no attempt after the present one is made
@@ -89,8 +89,9 @@ _REPEATED = _NEW | {"status": "sent", "deduplicated": True, "record_id": "019c12
     ),
 )
 async def submit(request: Call, body: RawBody, header_key: HeaderKey = None) -> Response[bytes]:
-    """The notification is stored durably before the answer: 202 for a new one, 200 with `deduplicated` and the first
-    one's id for a duplicate."""
+    """Store the notification durably before the answer: 202 for a new one, 200 with `deduplicated` and the first
+    one's id for a duplicate.
+    """
     return answer(*await submit_one(api_of(request), request.user, header_key, body))
 
 
@@ -109,7 +110,7 @@ async def submit(request: Call, body: RawBody, header_key: HeaderKey = None) -> 
     ),
 )
 async def submit_many(request: Call, body: RawBody) -> Response[bytes]:
-    """One result per item, in order. 202 if any item is new, 200 if all are duplicates or refused.
+    """Return one result per item, in order. 202 if any item is new, 200 if all are duplicates or refused.
 
     An item with the same content as an earlier one is its duplicate. If the store fails, nothing of the batch is
     accepted; with the `log` stack, each item has its own result.
@@ -125,7 +126,7 @@ async def submit_many(request: Call, body: RawBody) -> Response[bytes]:
     opt=speaks({200: NotificationView}, READS_OWN, codes=(_E.NOT_FOUND,)),
 )
 async def look_up(request: Call, notification_id: PathId, words: WordsGiven = None) -> Response[bytes]:
-    """Returns the content and, for each device, a receipt with every attempt.
+    """Return the content and, for each device, a receipt with every attempt.
 
     A duplicate is shown as the first notification where the API asked for has no word for it.
     """
@@ -151,7 +152,7 @@ async def history(
     cursor: CursorGiven = None,
     limit: Limit = 50,
 ) -> Response[bytes]:
-    """Newest first."""
+    """List notifications, newest first."""
     query = HistoryQuery(
         app=request.user.app,
         user_id=request.user.user if user_id is None else own(request.user, UserId(user_id)),
@@ -177,7 +178,7 @@ async def history(
     ),
 )
 async def cancel(request: Call, notification_id: PathId) -> Response[bytes]:
-    """200 `cancelled`: nothing more is sent. 202 `cancelling`: an attempt is under way and will be the last."""
+    """Cancel the notification. 200 `cancelled`: nothing more is sent. 202 `cancelling`: the present attempt ends it."""
     wanted = id_in(notification_id)
     text = format_id(wanted)
     withdrawal = await api_of(request).intake.cancel(request.user, wanted)
@@ -211,7 +212,7 @@ async def cancel(request: Call, notification_id: PathId) -> Response[bytes]:
     ),
 )
 async def replay(request: Call, notification_id: PathId, body: RawBody) -> Response[bytes]:
-    """Starts a new round for its failed, expired and unknown deliveries."""
+    """Start a new round for the failed, expired and unknown deliveries."""
     order = decode(_replay_order, body) if body else ReplayOrder()
     wanted = id_in(notification_id)
     (result,) = await api_of(request).intake.replay(request.user, [wanted], order.ttl)

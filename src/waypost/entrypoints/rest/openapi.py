@@ -42,7 +42,7 @@ _RATE_HEADERS = {
     ),
     "RateLimit": ("string", 'What is left of it (`r`), and until when (`t`, seconds), `"caller";r=0;t=12`.'),
 }
-"""Of an answer to who is over a limit (draft-ietf-httpapi-ratelimit-headers)."""
+"""The headers of an answer to who is over a limit (draft-ietf-httpapi-ratelimit-headers)."""
 COMMON_CODES = (ErrorCode.INVALID_REQUEST, ErrorCode.UNAUTHENTICATED, ErrorCode.FORBIDDEN, ErrorCode.RATE_LIMITED)
 SECURITY_SCHEMES = {
     "key": {"type": "http", "scheme": "bearer", "description": "An API key, `wp_…`; or in the header `X-API-Key`."},
@@ -55,7 +55,7 @@ _REF = "#/components/schemas/{name}"
 def specification(
     routes: Sequence[HTTPRouteHandler], words: Mapping[str, Sequence[str]], tags: Mapping[str, str]
 ) -> bytes:
-    """The OpenAPI document of *routes*; *words* are schemas that name what there is, such as every platform.
+    """Build the OpenAPI document of *routes*; *words* are schemas that name what there is, such as every platform.
 
     *tags* are chapters beside those that are always there.
     """
@@ -81,7 +81,7 @@ def specification(
         "securitySchemes": SECURITY_SCHEMES,
     }
     document["tags"] = [{"name": name, "description": text} for name, text in (TAGS | dict(tags)).items()]
-    document.pop("servers", None)  # the service that is asked
+    document.pop("servers", None)  # the server is the one that is asked
     return msgspec.json.encode(document)
 
 
@@ -106,14 +106,14 @@ def _common(access: Access | None) -> tuple[ErrorCode, ...]:
 
 
 def _security(access: Access | None) -> list[dict[str, list[str]]]:
-    """Any one of them, with the scope that it takes (OpenAPI 3.1, Security Requirement Object)."""
+    """List the security schemes, any of which will do, with their scope (OpenAPI 3.1, Security Requirement Object)."""
     if access is None:
         return []
     return [{name: [access.scope.value]} for name in SECURITY_SCHEMES if access.users or name != "user"]
 
 
 def _correct(parameter: dict[str, Any]) -> None:
-    """A parameter as it is read: those of the path by their own types, others without a null that none can write."""
+    """Correct a parameter as it is read: path parts get their own types, others lose a null that none can write."""
     if parameter["in"] == "path":
         parameter["schema"] = msgspec.json.schema(PATH_KINDS[parameter["name"]])
     alternatives = parameter["schema"].get("oneOf")
@@ -122,7 +122,7 @@ def _correct(parameter: dict[str, Any]) -> None:
 
 
 def _in_order(paths: dict[str, Any], operation_ids: list[str]) -> dict[str, Any]:
-    """Paths and their operations in the order of the routes, the order to read them in."""
+    """Sort paths and their operations in the order of the routes, the order to read them in."""
 
     def place(operation: dict[str, Any]) -> int:
         return operation_ids.index(operation["operationId"])
@@ -161,7 +161,7 @@ def _problems(spoken: Spoken, by_kind: dict[Any, dict[str, Any]]) -> dict[str, A
 
 
 def _problem(description: str, code: ErrorCode, by_kind: dict[Any, dict[str, Any]]) -> dict[str, Any]:
-    """A problem answer, with *code* as its example."""
+    """Describe a problem answer, with *code* as its example."""
     content = {"schema": by_kind[Problem], "example": _example(code)}
     return {"description": description, "content": {PROBLEM_TYPE: content}}
 

@@ -27,7 +27,7 @@ class Alive(Struct, frozen=True):
     opt=speaks({200: Alive}, None),
 )
 async def live() -> Response[bytes]:
-    """Answers as long as a worker's event loop runs."""
+    """Answer as long as a worker's event loop runs."""
     return answer(200, Alive())
 
 
@@ -39,7 +39,7 @@ async def live() -> Response[bytes]:
     opt=speaks({200: Readiness, 503: Readiness}, None),
 )
 async def ready(request: Call) -> Response[bytes]:
-    """200 if requests can be served now, otherwise 503; for all workers together."""
+    """Answer 200 if requests can be served now, otherwise 503; for all workers together."""
     api = api_of(request)
     readiness = api.readiness()
     if api.draining():
@@ -49,7 +49,7 @@ async def ready(request: Call) -> Response[bytes]:
 
 @get("/metrics", tags=["Operation"], summary="Metrics", operation_id="getMetrics", opt=speaks({200: str}, None))
 async def metrics(request: Call) -> Response[bytes]:
-    """Prometheus text format, summed over the workers."""
+    """Return the metrics in Prometheus text format, summed over the workers."""
     text = await asyncio.to_thread(api_of(request).metrics)
     return Response(text, status_code=200, headers={"content-type": METRICS_TYPE})
 

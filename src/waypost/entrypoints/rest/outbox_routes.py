@@ -31,7 +31,7 @@ StatusGiven = Annotated[
 async def outbox(
     request: Call, status: StatusGiven = None, cursor: CursorGiven = None, limit: Limit = 50
 ) -> Response[bytes]:
-    """Newest first: what is published to topics that others read (`outbox.to`); else empty."""
+    """List what is published to topics that others read (`outbox.to`), newest first; else empty."""
     view, app = api_of(request).outbox, request.user.app
     before = None if cursor is None else cursors.number(cursor)
     counts = {word.value: count for word, count in (await view.counts(app)).items()}

@@ -35,7 +35,7 @@ HeaderKey = Annotated[
 PathId = Annotated[str, PathParameter(description="The notification's id.")]
 PathJob = Annotated[str, PathParameter(description="The job's id.")]
 PathIdentity = Annotated[str, PathParameter(description="Percent-encode characters that a path cannot hold.")]
-"""As it stands in the path; ``identity_in`` reads it."""
+"""A user or device as it stands in the path; ``identity_in`` reads it."""
 
 PATH_KINDS = {
     "notification_id": IdText,
@@ -45,11 +45,11 @@ PATH_KINDS = {
     "token": TokenText,
     "prefix": PrefixText,
 }
-"""What the path parameters are once they are read."""
+"""The types of path parameters once they are read."""
 
 
 def id_in(path_part: str) -> NotificationId:
-    """The id a path names; NotFound where it cannot be one."""
+    """Read the id a path names; NotFound where it cannot be one."""
     try:
         return parse_id(path_part)
     except ValueError:
@@ -57,17 +57,17 @@ def id_in(path_part: str) -> NotificationId:
 
 
 def identity_in(path_part: str, name: str) -> str:
-    """The user or device a path names, its percent-encoding undone; InvalidRequest names it by *name*."""
+    """Read the user or device a path names, its percent-encoding undone; InvalidRequest names it by *name*."""
     return text_in(path_part, name, Identity)
 
 
 def user_in(caller: Caller, path_part: str) -> UserId:
-    """The user a path names; NotFound where an end user calls, and it is somebody else."""
+    """Read the user a path names; NotFound where an end user calls, and it is somebody else."""
     return own(caller, UserId(identity_in(path_part, "user_id")))
 
 
 def text_in(path_part: str, name: str, kind: Any) -> str:
-    """The text of some *kind* that a path names, its percent-encoding undone; InvalidRequest names it by *name*."""
+    """Read the text of *kind* that a path names, its percent-encoding undone; InvalidRequest names it by *name*."""
     try:
         text = unquote(path_part, errors="strict")
     except UnicodeDecodeError:

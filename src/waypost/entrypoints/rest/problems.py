@@ -65,7 +65,7 @@ class Problem(Struct, frozen=True, omit_defaults=True):
 
 
 class RequestRefused(WaypostError):
-    """The HTTP exchange itself is at fault; *headers* go with the answer, *closes* ends the connection."""
+    """The error that the HTTP exchange itself is wrong; *headers* go with the answer, *closes* ends the connection."""
 
     def __init__(
         self, code: ErrorCode, why: str, headers: tuple[tuple[str, str], ...] = (), *, closes: bool = False
@@ -76,7 +76,7 @@ class RequestRefused(WaypostError):
 
 
 def problem_of(error: BaseException) -> Problem:
-    """The problem that tells a caller about *error*; what was not foreseen is ``internal`` and says nothing more."""
+    """Build the problem that tells a caller about *error*; a surprise is ``internal`` and says nothing more."""
     if not isinstance(error, WaypostError):
         return _problem(ErrorCode.INTERNAL, "an unexpected error; the log of the server has it")
     faults = error.faults if isinstance(error, InvalidRequest) else ()
@@ -91,7 +91,7 @@ def _problem(code: ErrorCode, detail: str, faults: tuple[Fault, ...] = (), retry
 
 
 def headers_of(error: BaseException, problem: Problem) -> list[tuple[str, str]]:
-    """The headers an error answer carries besides its type and length."""
+    """List the headers an error answer carries besides its type and length."""
     headers = list(error.headers) if isinstance(error, RequestRefused) else []
     if problem.retry_after is not None:
         headers.append(("retry-after", str(problem.retry_after)))

@@ -1,4 +1,4 @@
-"""How routes put on record what is ordered by them."""
+"""The record of orders that routes receive."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from waypost.ports.audit import Act, Ordered
 
 
 async def record(request: Call, act: Act, subjects: Iterable[str]) -> None:
-    """Note what a request orders, durably, before it is done."""
+    """Record what a request orders, durably, before it is done."""
     api, caller = api_of(request), request.user
     peer = "" if request.client is None else request.client.host
     visit = Visit(request.url.path, peer, lambda header: request.headers.getall(header, []))

@@ -60,25 +60,25 @@ ANYBODY = speaks({}, None)
 
 @get("/openapi.json", opt=ANYBODY, include_in_schema=False)
 async def document(request: Call) -> Response[bytes]:
-    """The OpenAPI document."""
+    """Return the OpenAPI document."""
     return Response(await asyncio.to_thread(request.app.state.document), media_type=JSON_TYPE)
 
 
 @get("/", opt=ANYBODY, include_in_schema=False, status_code=307)
 async def front() -> Redirect:
-    """Who opens the API's own address wants to read about it."""
+    """Redirect to the reference: who opens the API's own address wants to read about it."""
     return Redirect("/docs", status_code=307)
 
 
 @get("/docs", opt=ANYBODY, include_in_schema=False)
 async def page() -> Response[str]:
-    """The reference page."""
+    """Return the reference page."""
     return Response(PAGE, media_type="text/html", headers=_PAGE_HEADERS)
 
 
 @get("/docs/{name:str}", opt=ANYBODY, include_in_schema=False)
 async def asset(name: FromPath[str]) -> Response[bytes]:
-    """A part of the reference page, out of an installed package."""
+    """Return a part of the reference page, out of an installed package."""
     if name == "start.js":
         return Response(START.encode(), media_type="text/javascript", headers=_PAGE_HEADERS)
     if name not in _ASSETS:
@@ -89,7 +89,7 @@ async def asset(name: FromPath[str]) -> Response[bytes]:
 
 @cache
 def _bundled(file: str) -> bytes:
-    """A file of the package that carries Swagger UI; importing that package would read all it has."""
+    """Read a file of the package that carries Swagger UI, without importing it: that would read all it has."""
     return Path(str(distribution("offapi").locate_file(f"offapi/{file}"))).read_bytes()
 
 

@@ -1,4 +1,4 @@
-"""Registering a device, whatever the shape it was described in."""
+"""The registration of a device, whatever the form it was described in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from waypost.ports.devices import Registered
 
 
 async def register(api: Api, registration: Registration, faults: Sequence[Fault] = ()) -> Registered:
-    """Store what makes sense to its channel; InvalidRequest carries every fault, *faults* among them."""
+    """Store a registration that its channel accepts; InvalidRequest carries every fault, *faults* among them."""
     check = api.device_checks.get(registration.app, {}).get(registration.platform)
     if check is None:
         raise InvalidRequest((Fault("platform", f"must be one of {', '.join(api.platforms)}"),))

@@ -1,4 +1,4 @@
-"""The door every request comes through: limits, authentication, body, then the hot route or Litestar."""
+"""The handler every request comes through: limits, authentication, body, then the hot route or Litestar."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ from waypost.entrypoints.rest.body_reader import BodyReader, ClientGone, linger
 from waypost.entrypoints.rest.parameters import identity_in
 from waypost.entrypoints.rest.problems import PROBLEM_TYPE, RequestRefused, encode_problem, headers_of, problem_of
 from waypost.entrypoints.rest.router_errors import foreseen_error
+from waypost.entrypoints.rest.serving import VOUCH
 from waypost.entrypoints.rest.shapes import envelope, notify
 from waypost.entrypoints.rest.submitting import submit_batch, submit_one
+from waypost.entrypoints.rest.taken_bodies import BODY_METHODS, TakenBodies
 from waypost.pipeline.intake import Caller
 from waypost.telemetry import Event, Metric
 
@@ -43,10 +45,11 @@ Headers = Sequence[tuple[str, str]]
 
 _LARGE = frozenset({"/v1/notifications/batch", "/v1/bulk"})
 """Paths whose bodies may be as large as a batch."""
-_BODY_METHODS = frozenset({"POST", "PUT", "PATCH"})
-_WRITES = _BODY_METHODS | {"DELETE"}
+_WRITES = BODY_METHODS | {"DELETE"}
 _KEYED = ("/v1/", envelope.PREFIX)
 _CREDENTIALS = frozenset({b"authorization", b"x-api-key"})
+_ONCE = frozenset({b"idempotency-key", b"content-type"})
+"""Fields of which a request has one at most; credentials and the Host have rules of their own."""
 _UNROUTED = "unrouted"
 ACTING_FOR = "x-waypost-user"
 
@@ -54,10 +57,11 @@ ACTING_FOR = "x-waypost-user"
 class RequestHandler:
     """The ASGI application; whatever happens inside, a caller gets an answer and never an inner detail."""
 
-    def __init__(self, api: Api, inner: ASGIApp) -> None:
+    def __init__(self, api: Api, inner: ASGIApp, taken: TakenBodies) -> None:
         settings = api.settings
         self._api = api
         self._inner = inner
+        self._taken = taken
         self._bodies = BodyReader(settings)
         self._hot = _HOT | ({notify.PATH: notify.submit_notify} if settings.serve_notify else {})
 
@@ -71,7 +75,7 @@ class RequestHandler:
         method, path = scope["method"], scope["raw_path"].decode("latin-1")
         scope["path"] = path
         self._check_head(scope)
-        if "//" in path or (path.endswith("/") and path != "/"):  # a router would pass over what is doubled, after us
+        if "//" in path or (path.endswith("/") and path != "/"):  # the router would ignore it, after our checks
             raise NotFound("no such path: a part of it is empty")
         if self._api.operating_only and path not in OPERATING:
             raise RequestRefused(ErrorCode.NOT_FOUND, "this process takes no requests: `api` is not among its roles")
@@ -85,7 +89,7 @@ class RequestHandler:
             if method in _WRITES and self._api.draining():
                 raise Unavailable("shutting down; another worker or a later try will take it", ErrorCode.SHUTTING_DOWN)
         body = b""
-        if method in _BODY_METHODS and not _is_upload(method, path):
+        if self._taken.takes(method, path) and not _is_upload(method, path):
             limit = self._limit_of(path)
             body = await self._bodies.read(scope["headers"], exchange.receive, limit)
             exchange.body_read = True
@@ -99,7 +103,7 @@ class RequestHandler:
             await self._inner(scope, receive, exchange.passing)
 
     async def _let_in(self, scope: Any, method: str, path: str) -> Caller:
-        """Who calls, counted for every limit that the request counts for."""
+        """Authenticate the caller, and count the request for every limit that holds for it."""
         headers, limits = scope["headers"], self._api.limits
         is_users = path.startswith(envelope.PREFIX)
         visit = Visit(f"{method} {path}", (scope["client"] or ("",))[0], partial(_values, headers), is_users)
@@ -114,10 +118,16 @@ class RequestHandler:
                 with contextlib.suppress(InvalidRequest):  # whose route says so, where it takes the header
                     user = UserId(identity_in(named[0], "X-Waypost-User"))
         await limits.enter(caller, visit, user)
+        if (vouch := scope.get(VOUCH)) is not None:
+            vouch()
         return caller
 
     def _check_head(self, scope: Any) -> None:
+        """Raise RequestRefused for a head that is too large, or says twice what may be said once."""
         settings, headers = self._api.settings, scope["headers"]
+        names = [name for name, _ in headers if name in _ONCE]
+        if len(names) > len(set(names)):
+            raise RequestRefused(ErrorCode.INVALID_REQUEST, "a field that may come once came twice", closes=True)
         size = sum(len(name) + len(value) + 4 for name, value in headers)
         size += len(scope["raw_path"]) + len(scope["query_string"])
         if len(headers) > settings.headers_limit or size > settings.headers_limit_bytes:
@@ -131,7 +141,7 @@ class RequestHandler:
 
 
 class _Exchange:
-    """One request and its answer, counted once."""
+    """A request and its answer, counted once."""
 
     def __init__(self, api: Api, scope: Any, receive: Receive, send: Send) -> None:
         self.scope = scope
@@ -143,7 +153,7 @@ class _Exchange:
         self._status = 0
 
     async def run(self, answer: Callable[[_Exchange], Awaitable[None]]) -> None:
-        """Let *answer* answer; what it raises becomes a problem."""
+        """Answer the request with *answer*; what that raises becomes a problem."""
         began = self._api.clock.monotonic()
         try:
             await answer(self)
@@ -181,7 +191,7 @@ class _Exchange:
         if self._status:  # too late for another answer: the server closes the connection
             return
         headers = headers_of(foreseen or error, problem)
-        unread = self.scope["method"] in _BODY_METHODS and not self.body_read
+        unread = self.scope["method"] in BODY_METHODS and not self.body_read
         if unread and ("connection", "close") not in headers:
             headers.append(("connection", "close"))
         is_enveloped = self._api.settings.serve_api and self.scope["path"].startswith(envelope.PREFIX)
@@ -189,7 +199,7 @@ class _Exchange:
         await self.answer(problem.status, body, media_type, headers)
 
     def _report(self, error: Exception) -> None:
-        """Log where it happened, not its text, which may quote what was sent."""
+        """Log where an error happened, not its text, which may quote what was sent."""
         last = traceback.extract_tb(error.__traceback__)[-1]
         route = self.scope.get("path_template") or self.route
         place = f"{Path(last.filename).name}:{last.lineno}"
@@ -197,12 +207,12 @@ class _Exchange:
 
 
 def _is_upload(method: str, path: str) -> bool:
-    """Whether the body is a list that its route reads as it comes in."""
+    """Tell whether the body is a list that its route reads as it comes in."""
     return method == "PUT" and path.startswith("/v1/bulk/") and path.endswith("/recipients")
 
 
 def _replaying(body: bytes, receive: Receive) -> Receive:
-    """A receive channel that gives a body already read, then what the connection has to say."""
+    """Build a receive channel that gives a body already read, then what the connection has to say."""
     given = False
 
     async def replay() -> Any:
@@ -216,7 +226,7 @@ def _replaying(body: bytes, receive: Receive) -> Receive:
 
 
 def _presented(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """The key or token of the request."""
+    """Find the key or token of the request."""
     return presented(
         (name.decode("latin-1"), value.decode("latin-1")) for name, value in headers if name in _CREDENTIALS
     )

@@ -1,4 +1,4 @@
-"""What the router raises by itself, in our words."""
+"""The errors that the router raises by itself, in our words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from waypost.entrypoints.rest.problems import RequestRefused
 
 
 def foreseen_error(error: Exception) -> WaypostError | None:
-    """The error to answer with; None where *error* was not foreseen."""
+    """Return the error to answer with; None where *error* was not foreseen."""
     match error:
         case WaypostError():
             return None if error.code is ErrorCode.INTERNAL else error

@@ -11,11 +11,11 @@ from typing import Any
 import uvicorn
 
 LOOK_S = 0.05
-"""How soon a connection that came while the others were aborted is aborted, too."""
+"""Seconds until a connection that came while the others were aborted is aborted, too."""
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn, leaving the process's signals alone (the worker decides when it stops) and telling when it is up."""
+    """A uvicorn server that leaves the process's signals alone (the worker decides) and tells when it is up."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -41,7 +41,7 @@ class _Uvicorn(uvicorn.Server):
 
 
 class ApiServer:
-    """Serves an ASGI application from ``start`` to ``stop`` (fulfils ports.lifecycle.Lifecycle)."""
+    """A server of an ASGI application from ``start`` to ``stop`` (fulfils ports.lifecycle.Lifecycle)."""
 
     def __init__(self, app: Any, listener: socket.socket, options: dict[str, Any]) -> None:
         self._listener = listener

@@ -1,4 +1,4 @@
-"""How the application is served: uvicorn's options, and the limits it lacks."""
+"""The server of the application: uvicorn's options, and the limits it lacks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,20 @@ from waypost.entrypoints.rest.problems import PROBLEM_TYPE, RequestRefused, enco
 from waypost.entrypoints.rest.settings import RestSettings
 
 PIPELINE_LIMIT: Final = 100
-"""Requests of one connection that wait for the answer to the one before."""
+"""The most requests of one connection that wait for the answer to the one before."""
+
+VOUCH: Final = "waypost.vouch"
+"""The key of a scope under which stands what an application calls as soon as it knows who is calling."""
+_VERSIONS: Final = frozenset({"1.0", "1.1"})
+_STEPS: Final = 4
+"""The pieces into which as much as a head may have is cut, so that one read brings no more unseen."""
 
 LEAST_TAKEN_BYTES: Final = 64 * 1024
-"""What a client that is behind must take of its answers in the time that a connection may be idle."""
+"""The bytes that a client that is behind must take of its answers in the time that a connection may be idle."""
 
 
 def serve_options(settings: RestSettings, tls: ssl.SSLContext | None = None) -> dict[str, Any]:
-    """Options for ``uvicorn.Config``, for a server on a socket that is listening already."""
+    """Return options for ``uvicorn.Config``, for a server on a socket that is listening already."""
     return {
         "ssl_context_factory": None if tls is None else lambda *_: tls,
         "http": _bounded(settings),
@@ -39,20 +45,20 @@ def serve_options(settings: RestSettings, tls: ssl.SSLContext | None = None) -> 
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """HTTP/1.1 bounded in size, time and number; a head that breaks a bound gets a problem answer.
+    """A bound on HTTP/1.1 in size, time and number; a head that breaks a bound gets a problem answer.
 
-    Past the most connections, the one that has had no request in hand for the longest makes room. Fields behind a body
-    (trailers) are passed over: whoever looked at the head before us has not seen them.
+    Past the most connections, the one that has had no request of a known caller in hand for the longest makes room.
+    Fields behind a body (trailers) are passed over: whoever looked at the head before us has not seen them.
     """
 
     settings = RestSettings()
     idle: ClassVar[dict[BoundedProtocol, None]] = {}
-    """Of this server, without a request in hand, the longest first."""
+    """The connections of this server without a request of a known caller in hand, the longest first."""
     placed: ClassVar[set[BoundedProtocol]] = set()
-    """Of this server, all that were not told to go."""
+    """The connections of this server that were not told to go."""
 
     _bytes_without_news = 0
-    """Received since a head, a piece of a body or a message was last complete: a head, a trailer, a chunk's line."""
+    """The bytes since a head, a piece of a body or a message was last complete: a head, a trailer, a chunk's line."""
     _in_head = True
     _head_timer: asyncio.TimerHandle | None = None
     _reader_timer: asyncio.TimerHandle | None = None
@@ -79,12 +85,16 @@ class BoundedProtocol(HttpToolsProtocol):
         """Count what the parser may keep until it is whole."""
         if self._in_head and self._head_timer is None:
             self._await_head()
-        self._bytes_without_news += len(data)
-        super().data_received(data)
-        if self._bytes_without_news > self.settings.headers_limit_bytes:
-            self._refuse(
-                RequestRefused(ErrorCode.HEADERS_TOO_LARGE, f"at most {self.settings.headers_limit_bytes} bytes")
-            )
+        limit = self.settings.headers_limit_bytes
+        step = max(1, limit // _STEPS)
+        for at in range(0, len(data), step):
+            piece = data[at : at + step]
+            self._bytes_without_news += len(piece)
+            super().data_received(piece)
+            if self._bytes_without_news > limit:
+                self._refuse(RequestRefused(ErrorCode.HEADERS_TOO_LARGE, f"at most {limit} bytes"))
+            if self.transport.is_closing():
+                return
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a field of the head."""
@@ -92,45 +102,54 @@ class BoundedProtocol(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """The head is whole: what follows is body, which has limits of its own."""
+        """Begin the body, which has limits of its own, since the head is whole."""
         if len(self.pipeline) >= PIPELINE_LIMIT:
             raise ValueError("too many requests are waiting on one connection")
+        version = self.parser.get_http_version()
+        hosts = sum(name == b"host" for name, _ in self.headers)
+        if version not in _VERSIONS or hosts > 1 or (hosts == 0 and version != "1.0"):
+            raise ValueError("HTTP/1.0 or 1.1, with one Host (RFC 9112, section 3.2)")
         self._in_head = False
         self._bytes_without_news = 0
         self._stop_watch()
-        self.idle.pop(self, None)
+        scope: Any = self.scope
+        scope[VOUCH] = self._vouch
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """A piece has come."""
+        """Take a piece of the body."""
         self._bytes_without_news = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """What follows is the next head; its time begins with its first byte."""
+        """Begin the next head, whose time runs from its first byte."""
         self._in_head = True
         self._bytes_without_news = 0
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Whatever is still to come of the request, nobody waits for it."""
-        if not self.pipeline and not self.transport.is_closing():
+        """Stop waiting: whatever is still to come of the request, nobody needs it."""
+        if not self.transport.is_closing():
             self.idle[self] = None
         super().on_response_complete()
 
     def pause_writing(self) -> None:
-        """The client is behind: what it does not take must not be kept for ever."""
+        """Stop a client that is behind in time: what it does not take must not be kept for ever."""
         super().pause_writing()
         self._watch_reader()
 
     def resume_writing(self) -> None:
-        """It has caught up."""
+        """Write on, since the client has caught up."""
         self._stop_watching_reader()
         super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is not HTTP with a problem."""
         self._refuse(InvalidRequest((Fault("", "not an HTTP/1.1 request"),)))
+
+    def _vouch(self) -> None:
+        """Note that a known caller's request is in hand."""
+        self.idle.pop(self, None)
 
     def _give_up_place(self) -> None:
         self.idle.pop(self, None)
@@ -180,5 +199,5 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def _bounded(settings: RestSettings) -> type[BoundedProtocol]:
-    """uvicorn makes the protocol itself, so its settings come with the class."""
+    """Build a protocol class with these settings: uvicorn makes the protocol itself."""
     return type("BoundedProtocol", (BoundedProtocol,), {"settings": settings, "idle": {}, "placed": set()})

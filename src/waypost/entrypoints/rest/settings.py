@@ -1,4 +1,4 @@
-"""What can be set about the REST API."""
+"""Settings of the REST API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Submissions as REST sees them: bytes in, one answer each out. The hot path: no framework below this line."""
+"""The hot path of submissions: bytes in, one answer each out; no framework below this line."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from waypost.pipeline.intake import Caller
 
 
 class BatchResult(Struct, frozen=True, omit_defaults=True):
-    """What became of one item: either *notification*, or the *error* that refused this item alone."""
+    """The result of one item: either *notification*, or the *error* that refused this item alone."""
 
     notification: Submitted | None = None
     error: Problem | None = None
 
 
 class BatchAnswer(Struct, frozen=True):
-    """One result per item, in order."""
+    """The results of a batch, one per item, in order."""
 
     accepted: Annotated[int, Meta(description="Items newly accepted.")]
     deduplicated: int
@@ -38,7 +38,7 @@ _batch = msgspec.json.Decoder(RawBatch)
 
 
 async def submit_one(api: Api, caller: Caller, header_key: str | None, body: bytes) -> tuple[int, Submitted]:
-    """Accept one notification: 202 where it is new, 200 where it was said before."""
+    """Accept one notification: 202 where it is new, 200 where it is a repeat."""
     answer = await accept(api, caller, header_key, decode(_submission, body))
     return (200 if answer.deduplicated else 202), answer
 

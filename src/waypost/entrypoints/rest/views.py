@@ -180,7 +180,7 @@ class DeviceList(Struct, frozen=True):
 
 
 def summary(record: NotificationRecord) -> NotificationSummary:
-    """A notification as lists show it."""
+    """Describe a notification as lists show it."""
     notification = record.notification
     if not record.content_known:
         return _unrecorded(record)
@@ -205,7 +205,7 @@ def summary(record: NotificationRecord) -> NotificationSummary:
 
 
 def _unrecorded(record: NotificationRecord) -> NotificationSummary:
-    """All that is known of an id that may be in the log."""
+    """Describe all that is known of an id that may be in the log."""
     return NotificationSummary(
         id=format_id(record.notification.id),
         status=record.status,
@@ -220,7 +220,7 @@ def _unrecorded(record: NotificationRecord) -> NotificationSummary:
 
 
 def whole(detail: NotificationDetail, vocabulary: Vocabulary | None = None) -> NotificationView:
-    """A notification as asked for by id, with the words of *vocabulary* beside our own."""
+    """Describe a notification as asked for by id, with the words of *vocabulary* beside our own."""
     notification = detail.record.notification
     return NotificationView(
         notification=summary(detail.record),
@@ -238,17 +238,17 @@ def _words(detail: NotificationDetail, vocabulary: Vocabulary) -> WordsView:
 
 
 def status_of(receipt: Receipt) -> DeliveryStatus:
-    """How a receipt reads; one that may be on the wire is pending until its deadline."""
+    """Return the status that a receipt shows; one that may be on the wire is pending until its deadline."""
     return DeliveryStatus.PENDING if receipt.is_intent else receipt.status
 
 
 def dead_letter(letter: DeadLetter) -> DeadLetterView:
-    """A dead letter as lists show it."""
+    """Describe a dead letter as lists show it."""
     return DeadLetterView(summary(letter.record), receipt_view(letter.receipt))
 
 
 def outbox_entry(entry: OutboxEntry) -> OutboxEntryView:
-    """An entry of the outbox as lists show it."""
+    """Describe an entry of the outbox as lists show it."""
     return OutboxEntryView(
         format_id(entry.notification_id),
         entry.n,
@@ -261,7 +261,7 @@ def outbox_entry(entry: OutboxEntry) -> OutboxEntryView:
 
 
 def receipt_view(receipt: Receipt) -> ReceiptView:
-    """A receipt with its attempts."""
+    """Describe a receipt with its attempts."""
     return ReceiptView(
         n=receipt.n,
         device_id=receipt.device_id,
@@ -285,7 +285,7 @@ def receipt_view(receipt: Receipt) -> ReceiptView:
 
 
 def device_view(device: Device) -> DeviceView:
-    """A device without its secrets."""
+    """Describe a device without its secrets."""
     return DeviceView(
         user_id=device.user_id,
         device_id=device.device_id,

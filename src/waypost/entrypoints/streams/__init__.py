@@ -1,1 +1,1 @@
-"""The door of streams: what other programs write into Redis or Kafka becomes notifications."""
+"""The intake of streams: what other programs write into Redis or Kafka becomes notifications."""

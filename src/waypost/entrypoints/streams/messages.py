@@ -1,4 +1,4 @@
-"""What is asked for in a message of a stream.
+"""The submission in a message of a stream.
 
 payload={…}                            a submission, as POST /v1/notifications takes it
 payload={"userId": …, …}               a job of the notifications service, as JSON
@@ -23,14 +23,14 @@ from waypost.entrypoints.submitting import with_key
 from waypost.ports.source import OWN_KEY, PAYLOAD, Foreign
 
 MESSAGE_LIMIT_BYTES = 512 * 1024
-"""As of a request body: 64 KiB as stored, JSON escapes may take more."""
+"""The largest message, as of a request body: 64 KiB as stored, JSON escapes may take more."""
 _USER = b'"userId"'
 
 _submission = msgspec.json.Decoder(Submission)
 
 
 class _Marked(Struct):
-    """A job of the notifications service is told from a submission by this key."""
+    """The key that tells a job of the notifications service from a submission."""
 
     userId: Any = None  # noqa: N815 - the key as its producers write it
 
@@ -39,7 +39,7 @@ _marked = msgspec.json.Decoder(_Marked)
 
 
 def read_message(message: Foreign, stream: str) -> Submission:
-    """The submission in *message*, with a key by which it is never accepted twice; InvalidRequest says what is wrong.
+    """Read the submission in *message*, with a key that keeps it from being accepted twice; InvalidRequest if wrong.
 
     A derived key has spaces, which a producer's own cannot have: neither can be taken for the other.
     """
@@ -61,7 +61,7 @@ def read_message(message: Foreign, stream: str) -> Submission:
 
 
 def _is_job(payload: bytes) -> bool:
-    """Whether *payload* is a job; what cannot be read at all is not, and is refused as a submission is."""
+    """Tell whether *payload* is a job; one that cannot be read is not, and is refused as a submission is."""
     if _USER not in payload:
         return False
     try:

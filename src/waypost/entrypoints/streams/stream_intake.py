@@ -1,4 +1,4 @@
-"""The door of one stream: read, accept, acknowledge; what nothing can be made of is buried.
+"""The intake of one stream: read, accept, acknowledge; what cannot be read is buried.
 
     room for a batch -> read -> messages to submissions -> one durable write -> acknowledged | buried
 
@@ -33,11 +33,11 @@ from waypost.runtime.ticker import every
 from waypost.telemetry import Event, Metric, Telemetry
 
 BATCHES_AT_ONCE: Final = 3
-"""While one batch is being written the next is read and decoded."""
+"""The most batches at once: while one is being written the next is read and decoded."""
 LONGEST_PAUSE_S: Final = 1.0
 MEASURE_S: Final = 5.0
 LAST_WORDS_S: Final = 5.0
-"""For batches in hand to be accepted and acknowledged when the process stops; then they are for the others."""
+"""Seconds for batches in hand to be accepted and acknowledged when the process stops; then others have them."""
 
 _WHY_LIMIT: Final = 800
 
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 class _Trouble(Enum):
-    """Why nothing is taken: who does not let it, the event that says so once, and the one that says when it is over."""
+    """A reason why nothing is taken, the event that reports it once, and the one that reports its end."""
 
     AWAY = ("source", Event.SOURCE_AWAY, Event.SOURCE_BACK)
     LIMITED = ("limits", Event.SOURCE_WAITING, Event.SOURCE_RESUMED)
@@ -53,14 +53,14 @@ class _Trouble(Enum):
 
 
 class _Surprise(Struct, frozen=True):
-    """What no answer was foreseen for."""
+    """The error of a failure for which no answer was foreseen."""
 
 
 Answer = Acceptance | InvalidRequest | _Surprise
 
 
 class StreamIntake:
-    """Takes what one source has, for one caller (fulfils ports.lifecycle.Lifecycle)."""
+    """The intake of one source, for one caller (fulfils ports.lifecycle.Lifecycle)."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class StreamIntake:
 
     @property
     def fault(self) -> str | None:
-        """Why nothing is taken, None while it is."""
+        """The reason why nothing is taken, None while something is."""
         return next(iter(self._faults.values()), None)
 
     async def start(self) -> None:
@@ -129,7 +129,7 @@ class StreamIntake:
         self._room.release()
 
     async def _take(self, messages: Sequence[Foreign]) -> None:
-        """Make notifications of *messages*; returns when each is acknowledged or buried."""
+        """Accept notifications from *messages*; return when each is acknowledged or buried."""
         made = [self._read(each) for each in messages]
         asked = [(message, one) for message, one in zip(messages, made, strict=True) if isinstance(one, Submission)]
         refused = [one for one in made if isinstance(one, RefusedMessage)]
@@ -163,7 +163,7 @@ class StreamIntake:
             self._telemetry.event(Event.MESSAGE_REFUSED, source=self._name, place=each.message.place, code=each.code)
 
     async def _accepted(self, submissions: Sequence[Submission]) -> list[Answer]:
-        """An answer to each; one whose key is held at the moment, or that was not written, is asked again."""
+        """Submit and return an answer to each; one that is in progress, or was not written, is submitted again."""
         answers: list[Answer] = [InProgress(0)] * len(submissions)
         while waiting := [n for n, answer in enumerate(answers) if isinstance(answer, InProgress | Unwritten)]:
             found = await self._submitted([submissions[n] for n in waiting])
@@ -174,7 +174,7 @@ class StreamIntake:
         return answers
 
     async def _submitted(self, submissions: Sequence[Submission]) -> Sequence[Answer]:
-        """Submit together; where that ends in a surprise, one by one, so that it is one message's alone."""
+        """Submit together; after a surprise, submit one by one, so that only one message has to bear it."""
         try:
             return await self._patiently(partial(self._intake.submit, self._caller, submissions), _Trouble.WAITING)
         except Exception as error:  # noqa: BLE001 - whatever one message does, the others go on
@@ -185,7 +185,7 @@ class StreamIntake:
             return [_Surprise()]
 
     async def _patiently(self, act: Callable[[], Awaitable[T]], trouble: _Trouble) -> T:
-        """What *act* gives as soon as it can be done; a source, or a limit, that surprises counts as away."""
+        """Repeat *act* until it can be done; a source, or a limit, that surprises counts as away."""
         _, began, ended = trouble.value
         while True:
             try:
@@ -207,7 +207,8 @@ class StreamIntake:
         """Wait a while; once the process stops, the task that waits is as good as cancelled."""
         with contextlib.suppress(TimeoutError):
             pause_s = min(wanted_s, LONGEST_PAUSE_S) * (0.5 + random.random() / 2)  # noqa: S311 - spreads attempts
-            await asyncio.wait_for(self._stopping.wait(), pause_s)
+            async with asyncio.timeout(pause_s):
+                await self._stopping.wait()
             raise asyncio.CancelledError
 
     async def _measure(self) -> None:
@@ -219,7 +220,7 @@ class StreamIntake:
 
 
 def _wait_s(answer: Answer) -> float:
-    """How long to wait before it is asked again; 0 where it is not."""
+    """Return the seconds to wait before it is submitted again; 0 where it is not."""
     match answer:
         case InProgress(retry_after_ms):
             return retry_after_ms / 1_000
@@ -230,13 +231,13 @@ def _wait_s(answer: Answer) -> float:
 
 
 def _where(error: Exception) -> str:
-    """What a surprise was and where it came from, not its text, which may quote what was read."""
+    """Name the kind of a surprise and its place, not its text, which may quote what was read."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}"
 
 
 def _reason(answer: Answer) -> tuple[ErrorCode, str]:
-    """Code and reason of a refusal, as a caller of the API is told them."""
+    """Return code and reason of a refusal, as a caller of the API is told them."""
     match answer:
         case InvalidRequest():
             return answer.code, str(answer)[:_WHY_LIMIT]

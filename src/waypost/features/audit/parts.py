@@ -1,4 +1,4 @@
-"""What the record of orders adds to a worker."""
+"""The parts that the record of orders adds to a worker."""
 
 from __future__ import annotations
 

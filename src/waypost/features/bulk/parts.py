@@ -1,4 +1,4 @@
-"""What bulk sends add to a worker; walking a job puts work in, so those duties are the runtime's."""
+"""The parts that bulk sends add to a worker; walking a job puts work in, so those duties are the runtime's."""
 
 from __future__ import annotations
 

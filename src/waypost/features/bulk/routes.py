@@ -53,7 +53,7 @@ HeaderKey = Annotated[
     ),
 )
 async def submit(request: Call, body: RawBody, header_key: HeaderKey = None) -> Response[bytes]:
-    """Answers at once, whatever the number of recipients. They are enqueued and sent to in the background.
+    """Answer at once, whatever the number of recipients. They are enqueued and sent to in the background.
 
     Each recipient gets one notification, however often a list names them.
     """
@@ -77,8 +77,8 @@ async def submit(request: Call, body: RawBody, header_key: HeaderKey = None) -> 
     ),
 )
 async def upload(request: Call, job_id: PathJob) -> Response[bytes]:
-    """NDJSON (`application/x-ndjson`): one object a line, `user_id` and variables. CSV (`text/csv`): a head line that
-    names the columns, one of them `user_id`.
+    """Take NDJSON (`application/x-ndjson`): one object a line, `user_id` and variables; or CSV (`text/csv`): a
+    head line that names the columns, one of them `user_id`.
 
     The list is processed while it is received. If a line is refused or the connection breaks, upload it again:
     recipients already known get no second notification.
@@ -97,7 +97,7 @@ async def upload(request: Call, job_id: PathJob) -> Response[bytes]:
     opt=speaks({200: BulkView}, READS, codes=(_E.NOT_FOUND,)),
 )
 async def look_up(request: Call, job_id: PathJob) -> Response[bytes]:
-    """Returns its state and the number of recipients by status."""
+    """Return the job's state and the number of recipients by status."""
     record = await api_of(request).bulk.show(request.user.app, job_in(job_id))
     return answer(200, job_view(record, api_of(request).clock.now()))
 
@@ -110,7 +110,7 @@ async def look_up(request: Call, job_id: PathJob) -> Response[bytes]:
     opt=speaks({200: BulkPage}, READS, codes=(_E.INVALID_CURSOR,)),
 )
 async def listed(request: Call, cursor: CursorGiven = None, limit: Limit = 50) -> Response[bytes]:
-    """Newest first."""
+    """List jobs, newest first."""
     api = api_of(request)
     before = None if cursor is None else JobId(cursors.notification(cursor))
     records = await api.bulk.views.list(request.user.app, before, limit)
@@ -126,7 +126,7 @@ async def listed(request: Call, cursor: CursorGiven = None, limit: Limit = 50) -
     opt=speaks({200: BulkRecipient}, READS, codes=(_E.NOT_FOUND,)),
 )
 async def recipient(request: Call, job_id: PathJob, user_id: PathIdentity) -> Response[bytes]:
-    """Returns one recipient's status; the notification's id is known once the recipient is enqueued."""
+    """Return one recipient's status; the notification's id is known once the recipient is enqueued."""
     user = UserId(identity_in(user_id, "user_id"))
     found = await api_of(request).bulk.views.recipient(request.user.app, job_in(job_id), user)
     if found is None:
@@ -148,7 +148,7 @@ _ORDERED = speaks({200: BulkView}, SENDS, codes=(_E.NOT_FOUND, _E.WRONG_STATE, *
     opt=_ORDERED,
 )
 async def pause(request: Call, job_id: PathJob) -> Response[bytes]:
-    """Enqueues no more recipients until it is resumed. Deliveries under way and retries go on, and so does the TTL."""
+    """Enqueue no more recipients until it is resumed. Deliveries under way and retries go on, and so does the TTL."""
     return await _order(request, job_id, JobOrder.PAUSE)
 
 
@@ -161,7 +161,7 @@ async def pause(request: Call, job_id: PathJob) -> Response[bytes]:
     opt=_ORDERED,
 )
 async def resume(request: Call, job_id: PathJob) -> Response[bytes]:
-    """Continues where it was paused."""
+    """Continue where the job was paused."""
     return await _order(request, job_id, JobOrder.RESUME)
 
 
@@ -174,7 +174,7 @@ async def resume(request: Call, job_id: PathJob) -> Response[bytes]:
     opt=_ORDERED,
 )
 async def cancel(request: Call, job_id: PathJob) -> Response[bytes]:
-    """Enqueues no more recipients and cancels waiting retries. Deliveries under way end with their present attempt."""
+    """Enqueue no more recipients and cancel waiting retries. Deliveries under way end with their present attempt."""
     return await _order(request, job_id, JobOrder.CANCEL)
 
 
@@ -186,7 +186,7 @@ async def _order(request: Call, job_id: str, order: JobOrder) -> Response[bytes]
 
 
 def job_in(path_part: str) -> JobId:
-    """The job a path names; NotFound where it cannot be one."""
+    """Read the job's id from a path; NotFound where it cannot be one."""
     try:
         return JobId(parse_id(path_part))
     except ValueError:

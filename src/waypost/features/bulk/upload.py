@@ -23,8 +23,7 @@ _fields = msgspec.json.Decoder(dict[str, str | int | float | bool | None])
 def recipients_in(
     headers: Iterable[tuple[bytes, bytes]], receive: Receive, settings: RestSettings
 ) -> AsyncIterator[tuple[str, object]]:
-    """Each recipient with where it stands (``line 7``); RequestRefused or InvalidRequest where the list cannot be
-    read."""
+    """Read each recipient and its place (``line 7``); RequestRefused or InvalidRequest where the list is unreadable."""
     media = dict(headers).get(b"content-type", b"").decode("latin-1").lower().partition(";")[0].strip()
     lines = _lines(_chunks(receive, settings))
     if media == _NDJSON:
@@ -69,7 +68,7 @@ def _cells(n: int, line: str) -> list[str]:
 
 
 async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[int, str]]:
-    """Lines that hold something, numbered from 1."""
+    """Split chunks into lines that hold something, numbered from 1."""
     n, rest = 0, b""
     async for chunk in chunks:
         *whole, rest = (rest + chunk).split(b"\n")
@@ -96,7 +95,7 @@ def _text(n: int, line: bytes) -> str:
 
 
 async def _chunks(receive: Receive, settings: RestSettings) -> AsyncIterator[bytes]:
-    """The body's parts; each may take as long as a whole body otherwise."""
+    """Read the body's parts; each may take as long as a whole body otherwise."""
     size = 0
     while True:
         try:

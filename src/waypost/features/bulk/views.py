@@ -65,7 +65,7 @@ _UNSETTLED = (NotificationStatus.PENDING, NotificationStatus.PROCESSING)
 
 
 def job_view(record: JobRecord, now: Instant) -> BulkView:
-    """A job as asked for now."""
+    """Describe a job and its progress, with its rate until *now*."""
     job = record.job
     settled = sum(n for status, n in record.counts.items() if status not in _UNSETTLED)
     took_ms = max(1, (record.finished_at or now) - job.created_at)

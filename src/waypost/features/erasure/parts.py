@@ -1,4 +1,4 @@
-"""What forgetting a user adds to a worker; the duty that carries it out withdraws work, so it is the runtime's."""
+"""The parts that forgetting a user adds to a worker; the duty withdraws work, so it is the runtime's."""
 
 from __future__ import annotations
 

@@ -36,9 +36,10 @@ class ErasureView(Struct, frozen=True):
     opt=speaks({202: ErasureView}, ADMINISTERS, codes=WRITE_CODES),
 )
 async def erase(request: Call, user_id: PathIdentity) -> Response[bytes]:
-    """Cancels open notifications, deletes devices and content, and removes the user's id from the records that stay.
+    """Cancel open notifications, delete devices and content, and remove the user's id from the records that stay.
     This cannot be undone. It runs in the background for at least a minute; asking again meanwhile returns the same
-    erasure."""
+    erasure.
+    """
     api = api_of(request)
     app, user = request.user.app, UserId(identity_in(user_id, "user_id"))
     standing = await api.erasures.of(app, user)

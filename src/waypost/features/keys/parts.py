@@ -1,4 +1,4 @@
-"""What API keys add to a worker."""
+"""The parts that API keys add to a worker."""
 
 from __future__ import annotations
 

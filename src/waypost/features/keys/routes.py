@@ -90,7 +90,7 @@ _rotation = msgspec.json.Decoder(Rotation)
     ),
 )
 async def create(request: Call, body: RawBody) -> Response[bytes]:
-    """The key appears only in this answer; the store keeps its hash."""
+    """Create a key. It appears only in this answer; the store keeps its hash."""
     wanted, api = decode(_wanted, body), api_of(request)
     app, caller, scopes = request.user.app, CallerId(wanted.caller), frozenset(wanted.scopes)
     lifetime_ms = None if wanted.expires_in is None else wanted.expires_in * SECOND_MS
@@ -100,7 +100,7 @@ async def create(request: Call, body: RawBody) -> Response[bytes]:
 
 @get("/v1/keys", tags=["Keys"], summary="List keys", operation_id="listKeys", opt=speaks({200: KeyList}, ADMINISTERS))
 async def listed(request: Call) -> Response[bytes]:
-    """Oldest first, including revoked and expired ones."""
+    """List the keys, oldest first, including revoked and expired ones."""
     keys = await api_of(request).keys.all(request.user.app)
     return answer(200, KeyList(tuple(map(_view, keys))))
 
@@ -120,7 +120,7 @@ async def listed(request: Call) -> Response[bytes]:
     ),
 )
 async def rotate(request: Call, prefix: PathPrefix, body: RawBody) -> Response[bytes]:
-    """Creates a new key for the same caller with the same scopes and lifetime; the old key ends after the overlap."""
+    """Create a new key for the same caller with the same scopes and lifetime; the old key ends after the overlap."""
     wanted, api = decode(_rotation, body) if body else Rotation(), api_of(request)
     overlap_ms, now = wanted.overlap * SECOND_MS, api.clock.now()
     made = await rotate_key(api.keys, _recording(request), prefix, overlap_ms, now, request.user.app)
@@ -136,7 +136,7 @@ async def rotate(request: Call, prefix: PathPrefix, body: RawBody) -> Response[b
     opt=speaks({204: None}, ADMINISTERS, codes=(ErrorCode.NOT_FOUND, *WRITE_CODES)),
 )
 async def revoke(request: Call, prefix: PathPrefix) -> None:
-    """Every process refuses the key within `rest.key_cache_s`."""
+    """Revoke the key; every process refuses it within `rest.key_cache_s`."""
     api = api_of(request)
     await revoke_key(api.keys, _recording(request), prefix, api.clock.now(), request.user.app)
 

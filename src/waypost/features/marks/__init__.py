@@ -1,4 +1,4 @@
-"""What readers did with their notifications."""
+"""The marks of readers on their notifications."""
 
 from waypost.features.feature import Feature
 

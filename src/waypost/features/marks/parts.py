@@ -1,4 +1,4 @@
-"""What readers' marks add to a worker; their routes are those of other services' shapes, which can be switched off."""
+"""The parts that readers' marks add to a worker; their routes are in other services' shapes, which can be off."""
 
 from __future__ import annotations
 

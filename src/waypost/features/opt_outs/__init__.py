@@ -1,4 +1,4 @@
-"""Who wants no bulk sends."""
+"""The users who want no bulk sends."""
 
 from waypost.features.feature import Feature
 

@@ -1,4 +1,4 @@
-"""What opting out of bulk sends adds to a worker."""
+"""The parts that opting out of bulk sends adds to a worker."""
 
 from __future__ import annotations
 

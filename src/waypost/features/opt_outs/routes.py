@@ -13,7 +13,7 @@ from waypost.entrypoints.rest.parameters import PathIdentity, user_in
 
 
 class OptOut(Struct, frozen=True):
-    """Whether a user has opted out of bulk sends."""
+    """A user's choice: opted out of bulk sends, or not."""
 
     opted_out: bool
 
@@ -27,7 +27,7 @@ class OptOut(Struct, frozen=True):
     opt=speaks({204: None}, DEVICES_OWN, codes=WRITE_CODES),
 )
 async def opt_out(request: Call, user_id: PathIdentity) -> None:
-    """Takes effect at once, also for running jobs. Notifications to a single user are not affected."""
+    """Opt the user out at once, also of running jobs. Notifications to a single user are not affected."""
     api = api_of(request)
     await api.opt_outs.put(request.user.app, user_in(request.user, user_id), api.clock.now())
 
@@ -40,7 +40,7 @@ async def opt_out(request: Call, user_id: PathIdentity) -> None:
     opt=speaks({200: OptOut}, DEVICES_OWN),
 )
 async def opted_out(request: Call, user_id: PathIdentity) -> Response[bytes]:
-    """An unknown user is not opted out."""
+    """Tell whether the user has opted out; an unknown user has not."""
     user = user_in(request.user, user_id)
     return answer(200, OptOut(await api_of(request).opt_outs.has(request.user.app, user)))
 
@@ -54,7 +54,7 @@ async def opted_out(request: Call, user_id: PathIdentity) -> Response[bytes]:
     opt=speaks({204: None}, DEVICES_OWN, codes=(ErrorCode.NOT_FOUND, *WRITE_CODES)),
 )
 async def opt_in(request: Call, user_id: PathIdentity) -> None:
-    """Jobs that skipped the user already do not return to them."""
+    """Opt the user in again. Jobs that skipped the user already do not return to them."""
     if not await api_of(request).opt_outs.remove(request.user.app, user_in(request.user, user_id)):
         raise NotFound("the user had not opted out")
 

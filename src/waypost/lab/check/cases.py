@@ -1,4 +1,4 @@
-"""What a sender is put through: each case is a fault at the gateways and what must come of it."""
+"""The cases that a sender is put through: each is a fault at the gateways and what must come of it."""
 
 from typing import Literal
 
@@ -23,39 +23,39 @@ RETRY_AFTER_S = 2
 
 
 class Want(msgspec.Struct, frozen=True):
-    """What must be seen of the first target; all others are always to be reached, each once a round."""
+    """The requests to be seen for the first target; all others are always to be reached, each once a round."""
 
     accepted: int | None = 1
-    """How many copies it takes in all; None where that does not matter."""
+    """The copies that it takes in all; None where that does not matter."""
     max_requests: int | None = None
-    """More requests than these are too many."""
+    """The number of requests above which there are too many."""
     pause_s: float | None = None
-    """At least so long between the first request and the next."""
+    """The least time between the first request and the next, seconds."""
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """One accident. *first* happens to requests for the first target, *any* to the gateway whoever is asked for."""
+    """A case of failure. *first* happens to requests for the first target, *any* to all at the gateway."""
 
     name: str
     says: str
     first: dict[str, Do] = {}
     any: dict[str, Do] = {}
-    """Without a fault the targets themselves are the trial."""
+    """Faults at the gateway; without one the targets themselves are the trial."""
     elsewhere: tuple[FaultRule, ...] = ()
     """Faults at a further gateway."""
     repeats: bool = False
-    """The fault meets every request, not the first alone."""
+    """Whether the fault meets every request, not the first alone."""
     let_pass: int = 0
     """Requests that pass before the fault."""
     targets: int = 1
     rounds: int = 1
     special: Literal["", "disconnect", "other-environment", "revoke-access", "trap"] = ""
-    """What else is prepared for it."""
+    """The special preparation of the case."""
     gateways: tuple[str, ...] = GATEWAYS
     want: Want = Want()
 
     def rules(self, tokens: dict[str, str]) -> list[FaultRule]:
-        """The fault script, given the first target of each gateway."""
+        """Build the fault script, given the first target of each gateway."""
         times = None if self.repeats else 1
         mine = [
             FaultRule(do=do, where=gateway, match=Match(token=tokens[gateway], times=times, after=self.let_pass))
@@ -77,7 +77,7 @@ def _everywhere(do: Do) -> dict[str, Do]:
 def _answers(
     status: int, apns: str, fcm: str, *, retry_after: int | None = None, date_s: int | None = None
 ) -> dict[str, Do]:
-    """The same failure in each gateway's words."""
+    """Phrase the same failure in each gateway's words."""
     reasons = dict.fromkeys(GATEWAYS, apns) | {"fcm": fcm}
     return {
         name: Do(answer=AnswerFault(status, reason, retry_after=retry_after, retry_after_date_s=date_s))

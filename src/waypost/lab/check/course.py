@@ -19,27 +19,27 @@ from waypost.lab.subscriptions import described
 
 
 class CourseTarget(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One device a case wants to be reached, as the sender reads it from the file."""
+    """A device that a case wants to be reached, as the sender reads it from the file."""
 
     gateway: str
     name: str
-    """Unlike any other's: a user or device id for senders that need one."""
+    """The name, unlike any other's: a user or device id for senders that need one."""
     token: str
-    """For Web Push, and gateways that came through the entry points, the endpoint."""
+    """The token; for Web Push, and gateways that came through the entry points, the endpoint."""
     subscription: dict[str, object] | None = None
 
 
 class Patience(msgspec.Struct, frozen=True):
-    """How long to wait, in seconds."""
+    """The times to wait, in seconds."""
 
     for_all_s: float = 60.0
-    """For what must come."""
+    """Seconds to wait for what must come."""
     for_more_s: float = 2.0
-    """For what must not come, once all has."""
+    """Seconds to wait for what must not come, once all has."""
 
 
 class Course:
-    """One sender's way through the cases at the gateways it serves."""
+    """The cases that one sender goes through at the gateways it serves."""
 
     def __init__(
         self, lab: Lab, sender: CaseSender, environment: dict[str, str], *, targets_file: Path,
@@ -73,7 +73,7 @@ class Course:
         return results
 
     async def _round(self, trial: "_Trial", number: int) -> None:
-        """Have it send, wait for what is to come, and then for what is not."""
+        """Have the sender send, wait for what is to come, and then for what is not."""
         await self._sender.send(
             {
                 **self._environment,
@@ -98,7 +98,7 @@ class Course:
 
 
 class _Trial:
-    """One case at the gateways concerned: its targets, its faults, and what is seen of it."""
+    """A case at the gateways concerned: its targets, its faults, and what is seen of it."""
 
     def __init__(self, lab: Lab, case: Case, gateways: Sequence[str]) -> None:
         self.case, self.gateways = case, gateways
@@ -128,7 +128,7 @@ class _Trial:
             self._lab.disconnect()
 
     def seen(self, gateway: str) -> SeenRequests:
-        """What has come to a gateway so far."""
+        """Gather what has come to a gateway so far."""
         requests: defaultdict[str, list[RequestRecord]] = defaultdict(list)
         for record in self._lab.records.since(-1):
             if record.token in (*self._tokens[gateway], self._trap) and record.gateway == gateway:
@@ -142,7 +142,7 @@ class _Trial:
         return SeenRequests(self._tokens[gateway], requests, violations, len(mine), sum(mine), self._trap)
 
     def _lure(self, token: str) -> FaultRule:
-        """Redirect the first target's requests to a subscription nobody was told of."""
+        """Redirect the first target's requests to a subscription that nobody knows."""
         trap = self._lab.webpush.subscribe(service="rfc", vapid_key=None)
         self._trap = trap.id
         fault = AnswerFault(307, headers={"location": self._lab.webpush.endpoint(trap)})

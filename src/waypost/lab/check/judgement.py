@@ -1,4 +1,4 @@
-"""Whether what arrived is what a case asks for."""
+"""The judgement whether what arrived is what a case asks for."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ _CLOCK_TOLERANCE_S = 0.1
 
 
 class Result(msgspec.Struct, frozen=True):
-    """How a sender fared in one case at one gateway."""
+    """The result of a sender in one case at one gateway."""
 
     case: str
     gateway: str
@@ -23,8 +23,9 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class SeenRequests(msgspec.Struct, frozen=True):
-    """What a gateway saw of one case: requests by token in order of arrival (unanswered ones that were not taken leave
-    none), breaches of protocol, and how often its faults acted."""
+    """The requests that a gateway saw in one case, by token in order of arrival (unanswered ones that were not
+    taken leave none), breaches of protocol, and how often its faults acted.
+    """
 
     tokens: Sequence[str]
     """The case's targets there; the fault is for the first."""
@@ -36,12 +37,12 @@ class SeenRequests(msgspec.Struct, frozen=True):
     """A token nothing may be sent to."""
 
     def accepted(self, token: str) -> int:
-        """How many copies a target took."""
+        """Count the copies that a target took."""
         return sum(record.accepted for record in self.requests.get(token, ()))
 
 
 def complete(case: Case, seen: SeenRequests, rounds: int) -> bool:
-    """Whether all has come that must have after so many *rounds*; then only too much can still be wrong."""
+    """Tell whether all has come that must have after so many *rounds*; then only too much can still be wrong."""
     first, *others = seen.tokens
     if any(seen.accepted(token) < rounds for token in others):
         return False

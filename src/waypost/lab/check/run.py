@@ -17,25 +17,25 @@ LOG, TARGETS, SERVICE_OUTPUT = "check.log", "targets.json", "service.out"
 
 
 class CheckOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be checked, and how it is made to send."""
+    """An order that says what to check, and how to make the sender send."""
 
     command: str | None = None
-    """Run for every round; absent: a person is asked to send."""
+    """The command to run for every round; without one a person is asked to send."""
     service: str | None = None
-    """Run from before the first case to after the last."""
+    """The command to run from before the first case to after the last."""
     cases: tuple[str, ...] = ()
-    """By name; empty: all."""
+    """The names of the cases; empty is all."""
     gateways: tuple[str, ...] = GATEWAYS
     patience: Patience = Patience()
 
 
 class CheckReport(msgspec.Struct, frozen=True):
-    """How a sender fared."""
+    """The results of a sender in all cases."""
 
     results: list[Result]
 
     def count(self, verdict: str) -> int:
-        """How many cases ended so, over all gateways."""
+        """Count the cases that ended with *verdict*, over all gateways."""
         return sum(result.verdict == verdict for result in self.results)
 
     @property
@@ -45,7 +45,7 @@ class CheckReport(msgspec.Struct, frozen=True):
 
 
 def chosen(order: CheckOrder) -> list[Case]:
-    """The cases an order names. Raises ValueError for a name there is none of, of a case or a gateway."""
+    """Return the cases an order names. Raises ValueError for an unknown name, of a case or a gateway."""
     elsewhere = set(order.gateways) - set(GATEWAYS)
     if elsewhere:
         raise ValueError(f"no gateway {', '.join(sorted(elsewhere))}; there are {', '.join(GATEWAYS)}")
@@ -58,7 +58,7 @@ def chosen(order: CheckOrder) -> list[Case]:
 def run_check(
     settings: LabSettings, order: CheckOrder, *, ready: Callable[[dict[str, str]], None], done: Callable[[Result], None]
 ) -> CheckReport:
-    """Check a sender; *ready* is told the environment when the lab stands, *done* each result as it comes."""
+    """Check a sender; call *ready* with the environment when the lab stands, *done* with each result as it comes."""
     return asyncio.run(_run(settings, order, ready, done))
 
 
@@ -96,6 +96,6 @@ async def _run(
 
 
 def _in_order(results: Sequence[Result], cases: Sequence[Case]) -> list[Result]:
-    """By case, then by gateway."""
+    """Sort the results by case, then by gateway."""
     places = {case.name: number for number, case in enumerate(cases)}
     return sorted(results, key=lambda result: (places[result.case], GATEWAYS.index(result.gateway)))

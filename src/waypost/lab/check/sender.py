@@ -12,12 +12,12 @@ from waypost.lab import credentials
 from waypost.lab.settings import LabSettings, LabUrls
 
 COMMAND_S = 60.0
-"""How long a command may run at least: the patience is for what it sent, not for its start."""
+"""Seconds a command may run at least: the patience is for what it sent, not for its start."""
 _READY_S, _STOP_S, _POLL_S = 60.0, 30.0, 0.05
 
 
 class CaseSender(Protocol):
-    """Sends what a case asks for."""
+    """A sender of what a case asks for."""
 
     async def send(self, environment: Mapping[str, str]) -> None:
         """Send to the targets that *environment* names, once each; return when the sender has been told to."""
@@ -27,7 +27,7 @@ class Asked:
     """A person who sends when asked to."""
 
     async def send(self, environment: Mapping[str, str]) -> None:
-        """Say what is to be done, and wait for Enter."""
+        """Print what is to be done, and wait for Enter."""
         text = f"{environment['LAB_CASE']}: send {environment['LAB_TEXT']!r} to the targets in "
         sys.stderr.write(f"{text}{environment['LAB_TARGETS_FILE']}, then press Enter. ")
         sys.stderr.flush()
@@ -41,7 +41,7 @@ class Command:
         self._command, self._log, self._timeout_s = command, log, timeout_s
 
     async def send(self, environment: Mapping[str, str]) -> None:
-        """Run it to its end, or to the end of its time; then it is killed with all it started."""
+        """Run it to its end, or until its time is over; then it is killed with all it started."""
         self._log.write(f"--- {environment['LAB_CASE']}, round {environment['LAB_ROUND']}\n".encode())
         self._log.flush()
         process = await _started(self._command, environment, self._log)
@@ -72,13 +72,13 @@ class Service:
                 await asyncio.sleep(_POLL_S)
 
     async def stop(self) -> None:
-        """Ask it to end, and see that it does."""
+        """Ask it to end, and make sure that it does."""
         if self._process is not None:
             await _ended(self._process, signal.SIGTERM)
 
 
 def environment_of(settings: LabSettings, urls: LabUrls) -> dict[str, str]:
-    """Where the lab is and who may speak to it, as environment variables over our own."""
+    """Build the environment: where the lab is and who may speak to it, added to our own variables."""
     directory = settings.directory.resolve()
     found = {f"LAB_{name.upper()}_URL": url for name, url in urls.by_name().items()}
     files = {
@@ -115,7 +115,8 @@ async def _ended(process: asyncio.subprocess.Process, how: signal.Signals) -> No
         except ProcessLookupError:
             break
         try:
-            await asyncio.wait_for(process.wait(), patience_s)
+            async with asyncio.timeout(patience_s):
+                await process.wait()
         except TimeoutError:
             continue
         if number == signal.SIGKILL:

@@ -1,4 +1,4 @@
-"""What a cluster says of itself, for ``check-config``."""
+"""The check of a cluster, by what it says of itself, for ``check-config``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from waypost.stores.cassandra.settings import CassandraSettings
 
 CONNECT_S = 2.0
 SAFE_COPIES = 3
-"""A quorum of fewer does without no node."""
+"""The copies of a row that are safe: a quorum of fewer does without no node."""
 
 _VERSION = "SELECT release_version, data_center FROM system.local"
 _PEERS = "SELECT native_address, native_port FROM system.peers_v2"
@@ -22,20 +22,20 @@ _REPLICATION = "SELECT replication FROM system_schema.keyspaces WHERE keyspace_n
 
 
 class CassandraFindings(Struct, frozen=True):
-    """What runs there, and what speaks against it."""
+    """The findings on what runs there, and what speaks against it."""
 
     version: str
     nodes: int
     away: tuple[str, ...]
-    """Nodes that take no connection."""
+    """The nodes that take no connection."""
     copies: int | None
-    """Of each row in the data centre; None where the keyspace is not there yet."""
+    """The copies of each row in the data centre; None where the keyspace is not there yet."""
     is_simple: bool
-    """Copies are placed without regard to racks and data centres (SimpleStrategy)."""
+    """Whether copies are placed without regard to racks and data centres (SimpleStrategy)."""
     revision: int
 
     def unsafe(self) -> Iterator[str]:
-        """What an operator should know before it is too late."""
+        """Yield what an operator should know before it is too late."""
         if self.away:
             yield f"away: {', '.join(self.away)}"
         if self.copies is not None and self.copies < SAFE_COPIES:

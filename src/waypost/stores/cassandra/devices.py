@@ -24,18 +24,18 @@ from waypost.stores.cassandra.statements import device_of
 from waypost.telemetry import Event, Silent, Telemetry
 
 ATTEMPTS = 12
-"""At a change that others came before; each time one of them got through."""
+"""The attempts at a change that others came before; each time one of them got through."""
 AWAY_ATTEMPTS = 2
-"""At a change of which it is not known whether it happened: a node died with it."""
+"""The attempts at a change of which it is not known whether it happened: a node died with it."""
 PAUSE_S = 0.01
 CHANGES_AT_ONCE = 64
 LOOK_UPS_TOGETHER = 10
 """Partitions that one request asks for: half the CPU of as many requests. More save little, and wait for each other:
 where a copy does not answer, the node that was asked turns to the next one for one partition after the other."""
 LOOK_UPS_AT_ONCE = 50
-"""Such requests under way in one process: more would wait in a cluster that is busy, until they are too old."""
+"""The most such requests under way in one process: more would wait in a busy cluster until they are too old."""
 START_S = 8.0
-"""What a start waits for the cluster, and for another process to bring the tables up to date."""
+"""Seconds that a start waits for the cluster, and for another process to bring the tables up to date."""
 TURNS = 256
 WALK_PAGE = 1_000
 _US = 1_000
@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 class CassandraDevices:
-    """Look-ups are asked for together; what changes a user's devices is done one after the other."""
+    """The device registry in Cassandra: look-ups are asked for together, changes of one user's devices in turn."""
 
     def __init__(
         self, settings: CassandraSettings, *, migrates: bool = False, telemetry: Telemetry | None = None
@@ -72,7 +72,7 @@ class CassandraDevices:
         return True
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._link.close()
 
     async def for_users(self, users: Sequence[tuple[AppId, UserId]]) -> list[list[Device]]:
@@ -133,7 +133,7 @@ class CassandraDevices:
         return found[:n]
 
     async def _users_after(self, key: tuple[AppId, UserId] | None) -> list[tuple[tuple[AppId, UserId], list[Device]]]:
-        """The users that come next, of all apps, each with all of their devices."""
+        """Read the users that come next, of all apps, each with all of their devices."""
         session, statements = await self._link.made()
         if key is None:
             rows = await session.execute(statements.walk, WALK_PAGE)
@@ -181,7 +181,7 @@ class CassandraDevices:
         return True if await partition.change(self._link, was, parts) else None
 
     async def _evict(self, one: Eviction) -> tuple[AppId, UserId] | None:
-        """Whose device it stopped."""
+        """Evict a dead token; return the user whose device it stopped."""
         owner = await owner_of(self._link, one.app, one.token_hash)
         if owner is None:
             return None
@@ -201,7 +201,7 @@ class CassandraDevices:
                 await session.execute(statements.use, use.at * _US, use.at, *key)
 
     def _note(self, away: str | None) -> None:
-        """Say once that nothing can be looked up, and once that it can be again."""
+        """Report once that nothing can be looked up, and once that it can be again."""
         if away is not None and not self._is_away:
             self._telemetry.event(Event.REGISTRY_AWAY, why=away)
         if away is None:
@@ -209,7 +209,7 @@ class CassandraDevices:
         self._is_away = away is not None
 
     async def _in_turn(self, app: AppId, user_id: UserId, attempt: Callable[[], Awaitable[T | None]]) -> T:
-        """The result of the first *attempt* that is not None; those of one user in this process wait for each other."""
+        """Return the result of the first *attempt* that is not None; those of one user in this process take turns."""
         away = 0
         async with self._users[hash((app, user_id)) % TURNS]:
             for n in range(1, ATTEMPTS + 1):

@@ -12,11 +12,11 @@ from waypost.stores.cassandra.settings import CassandraSettings
 from waypost.stores.cassandra.statements import Statements, prepare_all
 
 CONNECT_PAUSE_S = 1.0
-"""Between two attempts to connect."""
+"""Seconds between two attempts to connect."""
 
 
 class CassandraLink:
-    """Once it is there, the driver keeps it and looks for nodes that went and came by itself.
+    """The link to the cluster; once open, the driver keeps it and looks for nodes that went and came by itself.
 
     One process of a machine *migrates*; the others wait until it has.
     """
@@ -31,7 +31,7 @@ class CassandraLink:
         self._tried_s = float("-inf")
 
     async def made(self) -> tuple[Session, Statements]:
-        """The open session and its statements; Unavailable while there is none."""
+        """Return the open session and its statements; Unavailable while there is none."""
         if self._made is None:
             async with self._making:
                 if self._made is None:
@@ -39,7 +39,7 @@ class CassandraLink:
         return self._made
 
     async def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         if self._made is not None:
             await self._made[0].close()
             self._made = None

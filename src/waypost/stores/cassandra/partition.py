@@ -33,16 +33,16 @@ class Partition(Struct, frozen=True):
     devices: tuple[StoredDevice, ...]
 
     def find(self, device_id: DeviceId) -> StoredDevice | None:
-        """The device of that id; it has one platform at a time."""
+        """Find the device of that id; it has one platform at a time."""
         return next((each for each in self.devices if each.device.device_id == device_id), None)
 
     def active(self) -> Iterator[Device]:
-        """The devices that are sent to."""
+        """Yield the devices that are sent to."""
         return (each.device for each in self.devices if each.device.active)
 
 
 async def read(link: CassandraLink, app: AppId, user_id: UserId) -> Partition:
-    """The partition as a quorum knows it. It may be an older one: then a change of it does not apply."""
+    """Read the partition as a quorum knows it. It may be an older one: then a change of it does not apply."""
     session, statements = await link.made()
     rows = await session.execute(statements.partition, app, user_id)
     found = ((device_of(row), row[-2]) for row in rows)

@@ -27,13 +27,13 @@ from waypost.stores.cassandra.link import CassandraLink
 from waypost.stores.cassandra.partition import Partition, StoredDevice
 
 Owner = tuple[UserId, bytes]
-"""Whose a token is, and by which claim."""
+"""The user who has a token, and the claim by which they do."""
 
 
 async def register(
     link: CassandraLink, said: Registration, now: Instant, cap: int, taken_from: set[UserId]
 ) -> Registered | None:
-    """One attempt; None where somebody came between: then it is to be made again.
+    """Make one attempt to register; None where somebody came between: then it is to be made again.
 
     To *taken_from* it adds whoever had the token, also where it comes to nothing in the end.
     """
@@ -56,7 +56,7 @@ async def register(
 
 
 async def erase(link: CassandraLink, app: AppId, user_id: UserId, until: Instant) -> bool | None:
-    """One attempt to delete what was registered until *until*; None where somebody came between.
+    """Make one attempt to delete what was registered until *until*; None where somebody came between.
 
     Tokens are given up first: what is left of an attempt that was cut short is found by the devices.
     """
@@ -71,7 +71,7 @@ async def erase(link: CassandraLink, app: AppId, user_id: UserId, until: Instant
 
 
 async def stop_token(link: CassandraLink, app: AppId, user_id: UserId, digest: bytes) -> bool:
-    """One attempt to stop what has the token in a user's partition, and whatever is about to; False: once more."""
+    """Make one attempt to stop devices of a user that have the token, or are about to; False: try again."""
     was = await partition.read(link, app, user_id)
     _, statements = await link.made()
     having = [device for device in was.active() if token_hash(device.token) == digest]
@@ -79,14 +79,14 @@ async def stop_token(link: CassandraLink, app: AppId, user_id: UserId, digest: b
 
 
 async def owner_of(link: CassandraLink, app: AppId, digest: bytes) -> Owner | None:
-    """Who may have a token."""
+    """Find the user who may have a token."""
     session, statements = await link.made()
     rows = await session.execute(statements.owner, app, digest)
     return (rows[0][0], rows[0][1]) if rows else None
 
 
 async def _take(link: CassandraLink, said: Registration, claim: bytes, taken_from: set[UserId]) -> bool:
-    """Steps 2 to 4; False where somebody else took it meanwhile."""
+    """Take the token, steps 2 to 4; False where somebody else took it meanwhile."""
     session, statements = await link.made()
     digest = token_hash(said.token)
     owner = await owner_of(link, said.app, digest)
@@ -103,7 +103,7 @@ async def _take(link: CassandraLink, said: Registration, claim: bytes, taken_fro
 
 
 async def _write(link: CassandraLink, was: Partition, now: StoredDevice, pushed_out: Sequence[Device]) -> bool:
-    """Step 5."""
+    """Write the devices, step 5."""
     _, statements = await link.made()
     parts = [partition.stop(statements, device) for device in (*_with_the_token(was, now.device), *pushed_out)]
     before = was.find(now.device.device_id)
@@ -114,13 +114,13 @@ async def _write(link: CassandraLink, was: Partition, now: StoredDevice, pushed_
 
 
 async def _was_overtaken(link: CassandraLink, said: Registration) -> bool:
-    """Whether another user took the token since: this registration came before theirs, and is done."""
+    """Tell whether another user took the token since: this registration came before theirs, and is done."""
     owner = await owner_of(link, said.app, token_hash(said.token))
     return owner is not None and owner[0] != said.user_id
 
 
 async def _forget(link: CassandraLink, before: StoredDevice) -> None:
-    """The device has another token now: the old one is nobody's, unless it was taken again since."""
+    """Release the old token of a device that has another now, unless it was taken again since."""
     session, statements = await link.made()
     await session.execute(statements.forget, before.device.app, token_hash(before.device.token), before.claim)
 
@@ -134,7 +134,7 @@ def _with_the_token(was: Partition, device: Device) -> list[Device]:
 
 
 def _too_many(was: Partition, device: Device, cap: int) -> list[Device]:
-    """Of the devices that would be active beside *device*, those above the cap, seen longest ago first."""
+    """List the active devices beside *device* that are above the cap, seen longest ago first."""
     if not cap:
         return []
     beside = [other for other in _beside(was, device) if other.token != device.token]

@@ -30,7 +30,7 @@ STEPS: Final = (
         )""",
     ),
 )
-"""What each step says, in order; a step that was released is never changed."""
+"""The statements of each step, in order; a step that was released is never changed."""
 REVISION: Final = len(STEPS)
 
 _KEYSPACE = (
@@ -46,14 +46,14 @@ _DATA_CENTER = "SELECT data_center FROM system.local"
 
 
 async def revision_of(session: Session, keyspace: str) -> int:
-    """The last step that the keyspace has taken; 0 where there is none."""
+    """Read the last step that the keyspace has taken; 0 where there is none."""
     if not await session.execute(_HAS_STEP_TABLE.format(keyspace=keyspace)):
         return 0
     return max((step for (step,) in await session.execute(_TAKEN.format(keyspace=keyspace))), default=0)
 
 
 async def migrate(settings: CassandraSettings) -> tuple[int, int]:
-    """``take_steps`` over connections of its own."""
+    """Take the steps (``take_steps``) over connections of its own."""
     session = await CassandraCluster(settings).connect()
     try:
         return await take_steps(session, settings)

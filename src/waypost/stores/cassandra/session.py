@@ -19,12 +19,12 @@ from waypost.stores.cassandra.settings import CassandraSettings, Consistency
 
 CONNECT_TIMEOUT_S = 2.0
 DDL_TIMEOUT_S = 30.0
-"""A change of the schema waits for every node that is up."""
+"""Seconds for a change of the schema, which waits for every node that is up."""
 RECONNECT_MS = 1_000
-"""How often a node that is down is tried again."""
+"""Milliseconds after which a node that is down is tried again."""
 
 Value = Any
-"""What CQL has: text, int, bytes, bool, None, or a list of these."""
+"""A value of CQL: text, int, bytes, bool, None, or a list of these."""
 Row = tuple[Any, ...]
 
 
@@ -37,7 +37,7 @@ class Statement(Struct, frozen=True):
 
 
 class CassandraCluster:
-    """The way to the nodes, for the event loop that is running. One a process: the loop never lets go of it."""
+    """The cluster's nodes, for the event loop that is running. One a process: the loop never lets go of it."""
 
     def __init__(self, settings: CassandraSettings) -> None:
         self._settings = settings
@@ -65,7 +65,7 @@ class CassandraCluster:
 
 
 class Session:
-    """Open connections; errors of the nodes and of the way to them are Unavailable."""
+    """The open connections; errors of the nodes and of the way to them are Unavailable."""
 
     def __init__(self, session: Any, settings: CassandraSettings) -> None:
         self._session = session
@@ -82,7 +82,7 @@ class Session:
             raise _unavailable(away) from None
 
     async def execute(self, statement: Statement | str, *values: Value) -> list[Row]:
-        """The rows of one statement; a text is one that is not worth preparing, such as a change of the schema."""
+        """Execute a statement and return its rows; a text is not worth preparing, such as a change of the schema."""
         if isinstance(statement, str):
             return await self._rows(self._session.execute(acsylla.create_statement(statement, timeout=DDL_TIMEOUT_S)))
         bound = self._bound(statement, values)
@@ -94,7 +94,7 @@ class Session:
         return await self._rows(self._session.execute(bound))
 
     async def batch(self, *parts: tuple[Statement, Sequence[Value]]) -> bool:
-        """All of *parts*, of one partition, or nothing: False where a condition in them did not hold.
+        """Execute all of *parts*, of one partition, or nothing: False where a condition in them did not hold.
 
         After Unavailable it may have happened all the same, now or until the next batch on that partition.
         """
@@ -107,7 +107,7 @@ class Session:
         return bool(rows[0][0]) if rows else True
 
     async def close(self) -> None:
-        """Let go of every connection."""
+        """Close every connection."""
         await self._session.close()
 
     def _bound(self, statement: Statement, values: Sequence[Value]) -> Any:

@@ -1,4 +1,4 @@
-"""What an operator can choose about Cassandra."""
+"""Settings of Cassandra."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 
 class Consistency(StrEnum):
-    """How many replicas answer before Cassandra does; see its own documentation of consistency levels."""
+    """The number of replicas that answer before Cassandra does; see its own documentation of consistency levels."""
 
     ONE = "ONE"
     LOCAL_ONE = "LOCAL_ONE"

@@ -49,7 +49,7 @@ _TOKEN_USES: Final[Mapping[str, TokenUse]] = {word.value: word for word in Token
 
 
 class Statements(Struct, frozen=True):
-    """All of them, prepared."""
+    """The statements, prepared."""
 
     look_up: Statement
     look_up_many: Statement
@@ -98,7 +98,7 @@ async def prepare_all(session: Session, settings: CassandraSettings) -> Statemen
 
 
 def device_of(row: Row) -> Device | None:
-    """The device of a row; None where the partition has a version and no device, or a use and no registration."""
+    """Read the device of a row; None where it holds only a version, or a use without registration."""
     app, user_id, device_id, platform, token, registered, seen, updated, used = row[:9]
     if device_id is None or token is None:
         return None

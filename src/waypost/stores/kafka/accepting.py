@@ -24,7 +24,7 @@ _RECENT = 50_000
 
 
 class Accepting:
-    """The way in."""
+    """The intake of the log: it accepts notifications and writes them."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Accepting:
         may_open: bool,
         records_claims: bool,
     ) -> None:
-        """*may_open*: accept content unlooked at while keys cannot be held.
+        """Create the intake; *may_open*: accept content unchecked while keys cannot be held.
 
         *records_claims*: the holds may be lost, so the recorder keeps the keys in the store.
         """
@@ -49,9 +49,9 @@ class Accepting:
         self._may_open = may_open
         self._records_claims = records_claims
         self._is_open = False
-        """Content is accepted without a look whether it was said before."""
+        """Whether content is accepted without checking if it was said before."""
         self.recent: dict[NotificationId, Notification] = {}
-        """What was accepted here lately, recorded or not."""
+        """The notifications accepted here lately, recorded or not."""
 
     async def accept(self, arrivals: Sequence[NewNotification]) -> list[Acceptance]:
         """Answer each; what is not known to be in the log is ``Unwritten``, or Unavailable where none of it is.
@@ -77,7 +77,7 @@ class Accepting:
         )
 
     async def _produce(self, new: Sequence[NewNotification]) -> dict[NotificationId, Unavailable]:
-        """Write them, and remember what is written; those that are not known to be, and why."""
+        """Write notifications, and remember those written; return the others, and why."""
         answers = await self._producer.produce_each([self._message(each) for each in new])
         failed: dict[NotificationId, Unavailable] = {}
         for each, why in zip(new, answers, strict=True):
@@ -92,7 +92,7 @@ class Accepting:
     async def _known(
         self, arrivals: Sequence[NewNotification], going: Sequence[NewNotification]
     ) -> set[NotificationId]:
-        """Those of *going* that are in the log already: accepted here, or under an id that was taken over."""
+        """Find those of *going* that are in the log already: accepted here, or under an id that was taken over."""
         own = {each.notification.id for each in arrivals}
         known = {each.notification.id for each in going if each.notification.id in self.recent}
         for each in going:
@@ -135,7 +135,7 @@ class Accepting:
 
 
 def some_written(answers: list[Acceptance]) -> list[Acceptance]:
-    """*answers*, where any says something else than ``Unwritten``; else Unavailable for the first's reason."""
+    """Return *answers*, where any is not ``Unwritten``; else raise Unavailable for the first's reason."""
     unwritten = [answer.error for answer in answers if isinstance(answer, Unwritten)]
     if unwritten and len(unwritten) == len(answers):
         raise unwritten[0]
@@ -162,7 +162,7 @@ def _answer(
 
 
 def _named(notification: Notification, given: bytes) -> Notification:
-    """The notification under the id that its keys were held for."""
+    """Return the notification under the id that its keys were held for."""
     if notification.id == given:
         return notification
     return msgspec.structs.replace(notification, id=NotificationId(given))

@@ -1,4 +1,4 @@
-"""What a worker holds of the log: the partitions that the group gave it, and the tasks in them."""
+"""The part of the log that a worker holds: the partitions that the group gave it, and the tasks in them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from waypost.domain.errors import Unavailable
 from waypost.domain.notification import Lane
 from waypost.domain.time import SECOND_MS, Instant, later
-from waypost.stores.kafka.consumer import HAND_OVER_S, Committed, GroupConsumer, IncomingMessage, PartitionRef
+from waypost.stores.kafka.consumer import HAND_OVER_S, GroupConsumer
 from waypost.stores.kafka.messages import Newer, Task, Unreadable, task_in
+from waypost.stores.kafka.partitions import Committed, IncomingMessage, PartitionRef
 from waypost.stores.kafka.progress import SPAN, PartitionProgress
 from waypost.stores.kafka.rereading import Rereading
 from waypost.stores.kafka.settlement_writer import Move
@@ -18,31 +19,31 @@ from waypost.stores.kafka.topics import TopicNames
 from waypost.telemetry import Event, Telemetry
 
 _PROMPT_S = 1.0
-"""How long what is read again is waited for; a partition that has a leader answers in a fraction of it."""
+"""Seconds for which what is read again is waited for; a partition with a leader answers in a fraction of it."""
 _AGAIN_MS = 2 * SECOND_MS
 WHOLE_LIMIT = 10_000
-"""Waiting tasks that are held in memory; of the others only the place is, and they are read again."""
+"""The waiting tasks held in memory; of the others only the place is, and they are read again."""
 
 
 class Assignment:
-    """See Owner; everything runs on the event loop."""
+    """The partitions assigned to this process: see Owner; everything runs on the event loop."""
 
     def __init__(self, topics: TopicNames, telemetry: Telemetry, rereading: Rereading) -> None:
         self.task_queue = TaskQueue()
         self._rereading = rereading
         self.on_arrival: Callable[[Lane], None] = lambda lane: None
-        """Told of each lane that tasks came for."""
+        """Called with each lane that tasks came for."""
         self._topics = topics
         self._telemetry = telemetry
         self._parts: dict[PartitionRef, PartitionTasks] = {}
         self._moved = asyncio.Event()
         self.consumer: GroupConsumer | None = None
         self.failure: Exception | None = None
-        """Why nothing more comes."""
+        """The reason why nothing more comes."""
         self._reading: dict[PartitionRef, asyncio.Task[None]] = {}
-        """Partitions that are read again just now."""
+        """The partitions that are read again just now."""
         self._silent: set[PartitionRef] = set()
-        """Those of which the last such read was not answered in time."""
+        """The partitions of which the last such read was not answered in time."""
 
     def assigned(self, partitions: Sequence[Committed]) -> None:
         """See Owner."""
@@ -85,7 +86,7 @@ class Assignment:
             self.on_arrival(lane)
 
     def moved(self, entry: TaskEntry, move: Move) -> None:
-        """A transaction is there: *entry* is what it says."""
+        """Note that a transaction is written: *entry* is what it says."""
         part = entry.part
         entry.receipts = move.receipts
         if move.is_touched:
@@ -99,12 +100,12 @@ class Assignment:
             self.task_queue.put(entry, first=True)
 
     async def promote_due(self, now: Instant, n: int, lifted: Mapping[str, int]) -> int:
-        """Make what is due leasable, what is on the shelf read again; how many that is by now."""
+        """Make what is due leasable, and read again what is kept as a place alone; return how many that is by now."""
         released, wanted = self.task_queue.promote_due(now, n, lifted)
         return released - await self._fetch(wanted, now) if wanted else released
 
     async def stop(self) -> None:
-        """Read nothing again any more."""
+        """Stop reading anything again."""
         reading = list(self._reading.values())
         for each in reading:
             each.cancel()
@@ -146,13 +147,13 @@ class Assignment:
             self.on_arrival(lane)
 
     def _wait_again(self, wanted: Sequence[Shelved], now: Instant) -> None:
-        """Let these come up again a little later, so that they take no room from what can be read."""
+        """Make tasks wait a little longer, so that they take no room from what can be read."""
         for each in wanted:
             if not (each.is_gone or each.part.is_leaving):
                 self.task_queue.wait(each, later(max(now, each.due_at), _AGAIN_MS))
 
     def _unshelve(self, shelved: Shelved, value: bytes | None) -> None:
-        """Make a task leasable; one that the topic has dropped since is gone for good, and said."""
+        """Make a task leasable that was read again; one that the topic has dropped since is lost, which is reported."""
         part = shelved.part
         if value is None:
             self._tell_unreadable(part, shelved.offset)
@@ -168,7 +169,7 @@ class Assignment:
             self.on_arrival(lane)
 
     def regulate(self) -> None:
-        """Pause partitions of which there is enough in memory or in the metadata; let go on those that have room."""
+        """Pause partitions with enough in memory or in the metadata; resume those that have room."""
         assert self.consumer is not None, "nothing is received before it is there"
         pausing = [part for part in self._parts.values() if not part.is_paused and self._is_full(part, 1)]
         resuming = [part for part in self._parts.values() if part.is_paused and not self._is_full(part, 2)]
@@ -180,13 +181,13 @@ class Assignment:
             self.consumer.resume([part.place for part in resuming])
 
     def behind(self, lane: Lane) -> int:
-        """How many messages of a lane's partitions are not received yet, some seconds ago."""
+        """Count the messages of a lane's partitions that are not received yet, as of some seconds ago."""
         assert self.consumer is not None, "depths are asked for of what runs"
         lags = self.consumer.lags
         return sum(lags.get(place, 0) for place in self._parts if self._topics.lanes.get(place.topic) is lane)
 
     def leased(self) -> Iterator[TaskEntry]:
-        """Every leased task."""
+        """Yield every leased task."""
         return (entry for part in self._parts.values() for entry in part.leased)
 
     def _is_full(self, part: PartitionTasks, hysteresis: int) -> bool:
@@ -196,7 +197,7 @@ class Assignment:
         return lane is not None and self.task_queue.ready(lane) >= READY_LIMIT // hysteresis
 
     def _receive(self, incoming: IncomingMessage) -> Lane | None:
-        """Take one message in; the lane that there is more to do for."""
+        """Take one message in; return the lane that has more to do."""
         part = self._parts.get(incoming.place)
         if part is None:
             return None
@@ -237,7 +238,7 @@ class Assignment:
         )
 
     def _halt(self, part: PartitionTasks, offset: int) -> None:
-        """A newer version wrote it: it waits here for a worker of that version."""
+        """Halt a partition at a message of a newer version, for a worker of that version."""
         if not part.is_halted:
             self._telemetry.event(
                 Event.MESSAGE_NEWER, topic=part.place.topic, partition=part.place.partition, offset=offset

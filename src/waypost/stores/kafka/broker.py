@@ -25,13 +25,13 @@ _TRY_AGAIN_S = 1.0
 
 
 def carrying(settings: KafkaSettings, topic: str) -> dict[str, Lane]:
-    """The lanes of *topic* by name; ConfigurationError where others are named."""
+    """Return the lanes of *topic* by name; ConfigurationError where others are named."""
     names = names_of(settings, KINDS)
     return {names[f"{topic}.{lane}"]: lane for lane in Lane}
 
 
 def describe(settings: KafkaSettings, topics: Sequence[str]) -> str:
-    """Make the topics that are missing, and say what cluster that is, and how safe they are; Unavailable."""
+    """Make the topics that are missing, and describe the cluster, and how safe they are; Unavailable."""
     names = [name for topic in topics for name in carrying(settings, topic)]
     copies = provide(settings, names)
     said = "1 copy: what was published is lost with its broker" if copies == 1 else f"{copies} copies"
@@ -39,7 +39,7 @@ def describe(settings: KafkaSettings, topics: Sequence[str]) -> str:
 
 
 class KafkaPublisher:
-    """See Publisher. Everything runs on the event loop."""
+    """The publisher on Kafka: see Publisher. Everything runs on the event loop."""
 
     def __init__(self, settings: KafkaSettings, telemetry: Telemetry, topic: str) -> None:
         self._settings = settings
@@ -55,7 +55,7 @@ class KafkaPublisher:
         self._preparing = asyncio.create_task(self._prepare())
 
     async def stop(self) -> None:
-        """End what is under way."""
+        """Stop preparing and publishing."""
         if self._preparing is not None:
             self._preparing.cancel()
             await asyncio.gather(self._preparing, return_exceptions=True)
@@ -69,7 +69,7 @@ class KafkaPublisher:
         await self._producer.produce([Outgoing(topic, key_of(each.app, each.user_id), each.body) for each in entries])
 
     async def _prepare(self) -> None:
-        """An outage is told once when it begins and once when it ends."""
+        """Prepare the topics; tell of an outage once when it begins and once when it ends."""
         was_away = False
         while not self._is_prepared:
             try:
@@ -86,7 +86,7 @@ class KafkaPublisher:
 
 @asynccontextmanager
 async def opened_publisher(settings: KafkaSettings, telemetry: Telemetry, topic: str) -> AsyncIterator[KafkaPublisher]:
-    """One that writes to *topic*; a cluster that is away is looked for in the background."""
+    """Open a publisher that writes to *topic*; a cluster that is away is looked for in the background."""
     publisher = KafkaPublisher(settings, telemetry, topic)
     publisher.start()
     try:

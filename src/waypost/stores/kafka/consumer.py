@@ -1,4 +1,4 @@
-"""The way out of the log: a consumer in a thread of its own, which brings batches to the event loop.
+"""The consumer of the log, in a thread of its own, which brings batches to the event loop.
 
 Cooperative rebalancing: only partitions that move stop. Before one is let go of, the loop is given a moment to finish
 what is under way of it; the heartbeat goes on meanwhile, by librdkafka. Only this thread calls the client: a call from
@@ -16,9 +16,18 @@ from queue import SimpleQueue
 from typing import Any, Protocol
 
 import msgspec
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 from msgspec import Struct, structs
 
+from waypost.stores.kafka.partitions import (
+    Committed,
+    IncomingMessage,
+    PartitionRef,
+    beginnings,
+    incoming,
+    partitions_of,
+    places_of,
+)
 from waypost.stores.kafka.settings import KafkaMember
 
 _LOOK_AGAIN_MS = 10_000
@@ -27,70 +36,33 @@ that is five minutes, for which nothing of it would be received."""
 _POLL_S = 0.1
 _BATCH = 500
 _BATCHES_AHEAD = 8
-"""Batches that the loop has not taken yet; the thread then waits."""
-_COMMITTED_S = 30.0
+"""The batches that the loop has not taken yet; then the thread waits."""
 _COMMIT_MS = 1_000
 HAND_OVER_S = 3.0
-"""How long a partition that moves may finish what is under way of it."""
-
-
-class PartitionRef(Struct, frozen=True):
-    """A partition of a topic."""
-
-    topic: str
-    partition: int
-
-    def __hash__(self) -> int:
-        return hash(self.topic) ^ self.partition
-
-
-class Committed(Struct, frozen=True):
-    """Where a partition begins for its new owner."""
-
-    place: PartitionRef
-    offset: int
-    metadata: str | None
-    turn: int = 0
-    """Which of this member's assignments brought it: a partition that left and came back has another one."""
-
-    def as_partition(self) -> TopicPartition:
-        """As the client is told where to begin."""
-        return TopicPartition(self.place.topic, self.place.partition, self.offset)
-
-
-class IncomingMessage(Struct, frozen=True):
-    """A message; without a *value* the end of its partition, for now."""
-
-    place: PartitionRef
-    offset: int
-    value: bytes | None
-    key: bytes = b""
-    at_ms: int = 0
-    """When it was written, by its producer or the broker; read where heads are."""
-    headers: tuple[tuple[str, bytes], ...] = ()
+"""Seconds in which a partition that moves may finish what is under way of it."""
 
 
 class Owner(Protocol):
-    """Who works on what is consumed; called on the event loop, in order."""
+    """The worker on what is consumed; called on the event loop, in order."""
 
     def assigned(self, partitions: Sequence[Committed]) -> None:
-        """These are ours from here on."""
+        """Take over partitions that are ours from here on."""
         ...
 
     async def revoked(self, places: Sequence[PartitionRef]) -> None:
-        """These go to somebody else when this returns, or soon after."""
+        """Give up partitions that go to somebody else when this returns, or soon after."""
         ...
 
     def lost(self, places: Sequence[PartitionRef]) -> None:
-        """These are somebody else's already."""
+        """Forget partitions that are somebody else's already."""
         ...
 
     def received(self, batch: Sequence[IncomingMessage]) -> None:
-        """The next messages."""
+        """Take the next messages."""
         ...
 
     def failed(self, error: Exception) -> None:
-        """Nothing more will come: this worker had better end."""
+        """Handle that nothing more will come: this worker had better end."""
         ...
 
 
@@ -107,11 +79,11 @@ class GroupConsumer:
         commits: bool = False,
         heads: bool = False,
     ) -> None:
-        """*commits*: what the owner says is done is committed now and then, and before a partition is let go of.
+        """Create the member; *commits*: commit what the owner says is done, now and then and before letting go.
 
         *heads*: the time and the headers of messages are wanted, too.
         """
-        self._incoming = partial(_incoming, heads=heads)
+        self._incoming = partial(incoming, heads=heads)
         self._topics = list(topics)
         self._owner = owner
         self._is_stalled = is_stalled
@@ -138,7 +110,7 @@ class GroupConsumer:
             }
         )
         self.lags: dict[PartitionRef, int] = {}
-        """How many messages of a partition were not received yet, some seconds ago."""
+        """The messages of each partition that were not received yet, some seconds ago."""
         self.is_connected = True
         """Whether any broker was there and answering, some seconds ago."""
         self._heartbeat_s = settings.heartbeat_s
@@ -147,10 +119,10 @@ class GroupConsumer:
         self._group: Any = None
         self._turn = 0
         self._turns: Mapping[PartitionRef, int] = {}
-        """What is ours, and since which assignment."""
+        """The partitions that are ours, and since which assignment."""
         self._wishes: SimpleQueue[tuple[Callable[[list[TopicPartition]], Any], list[TopicPartition]]] = SimpleQueue()
         self._uncommitted: dict[PartitionRef, int] = {}
-        """Where what is done with ends in partitions that are ours, unless it is committed."""
+        """The offsets before which all is done in partitions that are ours, unless they are committed."""
         self._is_asked = False
         """Whether a commit is under way."""
         self._room = threading.Semaphore(_BATCHES_AHEAD)
@@ -167,7 +139,7 @@ class GroupConsumer:
         await asyncio.to_thread(self._thread.join)
 
     def group(self, turns: Mapping[PartitionRef, int]) -> Any | None:
-        """The membership with which offsets of partitions may be committed; None once one is not ours any more.
+        """Return the membership that may commit offsets of these partitions; None once one is not ours any more.
 
         From any thread. What is asked for here last is looked at first: a membership that is younger than the loss of
         a partition would let its former owner commit.
@@ -177,15 +149,15 @@ class GroupConsumer:
         return group if all(ours.get(place) == turn for place, turn in turns.items()) else None
 
     def pause(self, places: Sequence[PartitionRef]) -> None:
-        """Receive nothing more of these for now."""
-        self._wishes.put((self._consumer.pause, _partitions(places)))
+        """Pause the partitions: receive nothing more of them for now."""
+        self._wishes.put((self._consumer.pause, partitions_of(places)))
 
     def resume(self, places: Sequence[PartitionRef]) -> None:
-        """Receive of these again."""
-        self._wishes.put((self._consumer.resume, _partitions(places)))
+        """Resume receiving the partitions."""
+        self._wishes.put((self._consumer.resume, partitions_of(places)))
 
     def done(self, offsets: Mapping[PartitionRef, int]) -> None:
-        """Everything before these is done with; committed where the consumer commits."""
+        """Note that everything before these offsets is done; committed where the consumer commits."""
         said = [TopicPartition(each.topic, each.partition, offset) for each, offset in offsets.items()]
         self._wishes.put((self._store, said))
 
@@ -210,7 +182,7 @@ class GroupConsumer:
             self._receive()
 
     def _fulfil(self) -> None:
-        """Do what the loop wishes; what it wished for partitions that have left meanwhile is pointless."""
+        """Do what the loop wishes; wishes for partitions that have left meanwhile are pointless."""
         self._look_at_group()
         while not self._wishes.empty():
             act, partitions = self._wishes.get()
@@ -218,15 +190,16 @@ class GroupConsumer:
             act([each for each in partitions if (each.topic, each.partition) in ours])
 
     def _store(self, done: list[TopicPartition]) -> None:
-        """Let the next commit say this."""
+        """Note offsets for the next commit."""
         self._consumer.store_offsets(offsets=done)
         self._uncommitted |= {PartitionRef(each.topic, each.partition): each.offset for each in done}
 
     def _commit_all(self) -> None:
-        """Commit what is done with before the group is left, again where it is refused.
+        """Commit what is done before the group is left; try again where that is refused.
 
-        Who has joined anew is answered nothing else before all have, and then its commits are of a generation that is
-        over; a client that is closed meanwhile tries no second time. Others hear of a rebalance by their heartbeat.
+        A broker answers a member that has joined again nothing else before all members have. What was asked of it
+        meanwhile names a generation that is over, and librdkafka, when it is closed, tries once. The other members
+        hear of a rebalance by their heartbeat, so that this waits a heartbeat longer than a hand-over.
         """
         self._fulfil()
         ends_s = time.monotonic() + HAND_OVER_S + self._heartbeat_s
@@ -237,7 +210,7 @@ class GroupConsumer:
             self._consumer.poll(_POLL_S)  # what comes now is the next owner's to receive
 
     def _receive(self) -> None:
-        """Bring what is there to the loop: the first message ends the wait, the others come along."""
+        """Bring the messages to the loop: the first one ends the wait, the others come along."""
         first = self._consumer.poll(_POLL_S)
         if first is None:
             return
@@ -264,17 +237,17 @@ class GroupConsumer:
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._look_at_group()  # with the one before, the last transactions would be refused
-        leaving = asyncio.run_coroutine_threadsafe(_whole(self._owner.revoked(_places(partitions))), self._loop)
+        leaving = asyncio.run_coroutine_threadsafe(_whole(self._owner.revoked(places_of(partitions))), self._loop)
         try:
             leaving.result(HAND_OVER_S + 1)
         except TimeoutError:
-            self._loop.call_soon_threadsafe(self._owner.lost, _places(partitions))
+            self._loop.call_soon_threadsafe(self._owner.lost, places_of(partitions))
         self._fulfil()
-        self._let_go(_places(partitions))
+        self._let_go(places_of(partitions))
         consumer.incremental_unassign(partitions)
 
     def _on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        """Called by librdkafka, in the thread that polls; what was refused is committed with the next."""
+        """Note what a commit came to, in the thread that polls; what was refused is committed with the next."""
         self._is_asked = False
         for each in partitions if error is None else ():
             place = PartitionRef(each.topic, each.partition)
@@ -282,7 +255,7 @@ class GroupConsumer:
                 del self._uncommitted[place]
 
     def _on_statistics(self, text: str) -> None:
-        """Called by librdkafka, in the thread that polls."""
+        """Read librdkafka's statistics, in the thread that polls."""
         statistics = _statistics.decode(text)
         self.is_connected = any(
             broker.state == "UP" and broker.rxidle < self._silent_us for broker in statistics.brokers.values()
@@ -294,7 +267,7 @@ class GroupConsumer:
         }
 
     def _look_at_group(self) -> None:
-        """Know the membership as it is; without a member's id there is none, and its commits nobody would refuse."""
+        """Refresh the membership; without a member's id there is none, and nobody would refuse its commits."""
         group = self._consumer.consumer_group_metadata()
         if self._consumer.memberid():
             self._group = group
@@ -305,8 +278,8 @@ class GroupConsumer:
         self._uncommitted = {place: offset for place, offset in self._uncommitted.items() if place not in gone}
 
     def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self._let_go(_places(partitions))
-        self._loop.call_soon_threadsafe(self._owner.lost, _places(partitions))
+        self._let_go(places_of(partitions))
+        self._loop.call_soon_threadsafe(self._owner.lost, places_of(partitions))
 
 
 class _Partition(Struct):
@@ -324,7 +297,7 @@ class _Broker(Struct):
 
 
 class _Statistics(Struct):
-    """What is read of librdkafka's statistics; its partition -1 is none."""
+    """The parts of librdkafka's statistics that are read; its partition -1 is none."""
 
     brokers: dict[str, _Broker]
     topics: dict[str, _Topic]
@@ -335,52 +308,3 @@ _statistics = msgspec.json.Decoder(_Statistics)
 
 async def _whole(leaving: Awaitable[None]) -> None:
     await leaving
-
-
-def beginnings(consumer: Consumer, partitions: list[TopicPartition]) -> list[Committed]:
-    """Where the group of *consumer* goes on in *partitions*; KafkaException where the cluster does not say."""
-    return [_begun(each) for each in _committed(consumer, partitions)]
-
-
-def _committed(consumer: Consumer, partitions: list[TopicPartition]) -> list[TopicPartition]:
-    """What the group has committed of *partitions*, asked for again while the cluster is not ready to say."""
-    ends_s = time.monotonic() + _COMMITTED_S
-    while partitions:
-        try:
-            found = consumer.committed(partitions, _COMMITTED_S)
-            failed = next((each.error for each in found if each.error is not None), None)
-            if failed is None:
-                return found
-            raise KafkaException(failed)
-        except KafkaException:
-            if time.monotonic() > ends_s:
-                raise
-            time.sleep(_POLL_S)  # nothing tells when the coordinator has loaded the group
-    return []
-
-
-def _begun(committed: TopicPartition) -> Committed:
-    """Where a partition begins; one of which nothing was committed begins with what it still has."""
-    return Committed(PartitionRef(committed.topic, committed.partition), max(0, committed.offset), committed.metadata)
-
-
-def _places(partitions: Sequence[TopicPartition]) -> list[PartitionRef]:
-    return [PartitionRef(each.topic, each.partition) for each in partitions]
-
-
-def _partitions(places: Sequence[PartitionRef]) -> list[TopicPartition]:
-    return [TopicPartition(each.topic, each.partition) for each in places]
-
-
-def _incoming(message: Message, *, heads: bool) -> IncomingMessage | None:
-    """What the loop is told; errors pass by themselves (librdkafka goes on trying)."""
-    error = message.error()
-    if error is not None and error.code() != KafkaError._PARTITION_EOF:
-        return None
-    place = PartitionRef(str(message.topic()), message.partition() or 0)
-    value = None if error is not None else message.value() or b""
-    if not heads or value is None:
-        return IncomingMessage(place, message.offset() or 0, value, message.key() or b"")
-    read: Any = message.headers() or ()
-    headers = tuple((name, text or b"") for name, text in read)
-    return IncomingMessage(place, message.offset() or 0, value, message.key() or b"", message.timestamp()[1], headers)

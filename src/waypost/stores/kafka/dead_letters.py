@@ -1,4 +1,4 @@
-"""What the log tells others of settlements: dead letters and dead tokens, as JSON, never with a token or content."""
+"""The news of settlements for others: dead letters and dead tokens, as JSON, never with a token or content."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def letters(topics: TopicNames, key: bytes, decided: Decided, entry: TaskEntry) -> list[Outgoing]:
-    """One event for each dead letter, and one for each dead token."""
+    """Build one event for each dead letter, and one for each dead token."""
     events: list[Outgoing] = []
     for change in decided.settled.changes:
         match change.settlement:

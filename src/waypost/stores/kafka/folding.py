@@ -1,4 +1,4 @@
-"""What a settlement makes of a task: what goes to the ledger, what waits, what is left. Pure."""
+"""The effect of a settlement on a task: what goes to the ledger, what waits, what is left. Pure."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from waypost.ports.work import Settled
 from waypost.stores.kafka.messages import Task
 
 Receipts = dict[int, Receipt]
-"""The open targets of a task by number; of the receipt only what the next attempt needs is kept."""
+"""The open targets of a task by number; only the receipt's fields that the next attempt needs are kept."""
 
 
 class Folded(Struct, frozen=True):
     """The outcome of one settlement."""
 
     receipts: Receipts | None
-    """What is still under way; None: it was not routed, and is not over. What waits is left to the store."""
+    """The receipts still open; None: it was not routed, and is not over. What waits is left to the store."""
     decided: Decided | None
-    """For the ledger; None where nothing was decided."""
+    """The entry for the ledger; None where nothing was decided."""
     waiting: tuple[Task, ...]
-    """What is put down for later, as tasks of their own."""
+    """The targets put down for later, as tasks of their own."""
     stale: tuple[Stale, ...]
 
 
 def receipts_of(task: Task) -> Receipts | None:
-    """The open targets that a task names."""
+    """Return the open targets that a task names."""
     if task.targets is None:
         return None
     return {target.n: _receipt(task.notification, target) for target in task.targets}
@@ -62,13 +62,13 @@ def fold(receipts: Receipts | None, settled: Settled, withdrawn: str | None, now
 
 
 def rest_of(notification: Notification, receipts: Receipts) -> Task | None:
-    """What replaces a partly settled task: the targets still under way, but for those whose bytes may have left."""
+    """Build what replaces a partly settled task: the targets still open, except those whose bytes may have left."""
     named = tuple(open_target(receipt) for receipt in receipts.values() if not receipt.is_intent)
     return Task(notification, named) if named else None
 
 
 def open_target(receipt: Receipt) -> OpenTarget:
-    """A target as a task names it."""
+    """Build a target as a task names it."""
     assert receipt.channel is not None, "a target that no channel reaches is never open"
     return OpenTarget(
         receipt.n, receipt.device_id, receipt.channel, receipt.attempt, receipt.retries, receipt.throttles
@@ -76,7 +76,7 @@ def open_target(receipt: Receipt) -> OpenTarget:
 
 
 def cancelled(task: Task, why: str, now: Instant) -> Settled:
-    """The end of a task whose notification was taken back before it was leased (again)."""
+    """End a task whose notification was withdrawn before it was leased (again)."""
     if task.targets is None:
         return Settled(task.notification, verdict=NotificationStatus.CANCELLED)
     changes = tuple(Change(each.n, each.attempt + 1, Cancelled(why), now) for each in task.targets)

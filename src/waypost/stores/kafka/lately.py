@@ -1,4 +1,4 @@
-"""What was said lately: two generations of it, of which the older one is forgotten when the younger one is of age."""
+"""A memory of two generations: the older one is forgotten when the younger one is of age."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Key = TypeVar("Key")
 
 
 class Lately(Generic[Key]):
-    """Texts by keys, each remembered for *keep_ms* after it was noted, and forgotten after twice that at the latest.
+    """A memory of texts by keys, each kept for *keep_ms* after it was noted, and forgotten after twice that at most.
 
     Time is that of the notes: where nothing is noted, nothing grows.
     """
@@ -18,10 +18,10 @@ class Lately(Generic[Key]):
         self._young: dict[Key, str] = {}
         self._old: dict[Key, str] = {}
         self._since_ms: int | None = None
-        """The first note of the younger generation."""
+        """The time of the younger generation's first note."""
 
     def note(self, key: Key, text: str, at_ms: int) -> None:
-        """Remember *text*."""
+        """Remember *text* under a key."""
         if self._since_ms is None:
             self._since_ms = at_ms
         if at_ms - self._since_ms >= self._keep_ms:
@@ -29,7 +29,7 @@ class Lately(Generic[Key]):
         self._young[key] = text
 
     def get(self, key: Key) -> str | None:
-        """The text noted last, if it is remembered."""
+        """Return the text noted last, if it is remembered."""
         found = self._young.get(key)
         return found if found is not None else self._old.get(key)
 

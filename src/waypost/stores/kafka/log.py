@@ -32,20 +32,20 @@ from waypost.stores.kafka.work import LogWork, Stored
 from waypost.telemetry import Telemetry
 
 SCRIBES = 2
-"""Transactional ids of a worker: while one transaction is under way the next is made."""
+"""The transactional ids of a worker: while one transaction is under way the next is made."""
 
 
 class LedgerStore(Struct, frozen=True):
-    """The store behind a log: its ledger, and what has its truth there."""
+    """The store behind a log: its ledger, and the data whose truth is there."""
 
     work: Work
     ledger: Ledger
     views: Views
     holds: Holds
     shares_recording: bool = False
-    """Several processes may write the ledger at once."""
+    """Whether several processes may write the ledger at once."""
     records_claims: bool = False
-    """The holds are elsewhere: the keys are written into the store as well."""
+    """Whether the holds are elsewhere: the keys are written into the store as well."""
 
 
 class Log:
@@ -61,7 +61,7 @@ class Log:
         telemetry: Telemetry,
         delivers: bool,
     ) -> None:
-        """Not *delivers*, it accepts and records, and has no partitions of the work."""
+        """Create the log; without *delivers* it accepts and records, and has no partitions of the work."""
         topics = TopicNames(settings)
         self._delivers = delivers
         self._clock = clock
@@ -102,11 +102,11 @@ class Log:
 
     @property
     def fault(self) -> str | None:
-        """Why the log takes no settlements, None while it does."""
+        """The reason why the log takes no settlements, None while it does."""
         return "log_away" if any(settlement_writer.is_away for settlement_writer in self._scribes) else None
 
     def on_arrival(self, tell: Callable[[Lane], None]) -> None:
-        """Let *tell* know of each lane that work came for."""
+        """Call *tell* with each lane that work came for."""
         self._assignment.on_arrival = tell
 
     async def start(self) -> None:
@@ -131,11 +131,11 @@ class Log:
         self._consumer.start()
 
     async def stop(self) -> None:
-        """Settle what can be settled, leave the group and let go of everything."""
+        """Settle what can be settled, leave the group and close all connections."""
         await self._open.aclose()
 
     def _is_stalled(self) -> bool:
-        """Whether settlements have made no progress for too long; asked in the consumer's thread."""
+        """Tell whether settlements have made no progress for too long; asked in the consumer's thread."""
         waiting = [since for each in self._scribes if (since := each.waiting_since_s) is not None]
         return bool(waiting) and self._clock.monotonic() - min(waiting) > self._stall_s
 

@@ -15,18 +15,18 @@ from waypost.domain.time import Instant
 from waypost.ports.ledger import Decided
 
 FORMAT = 1
-"""Raised when a reader of the one before could not make sense of a message any more; new fields need no new one."""
+"""The number of the format; new fields need no new one, but what an older reader could not understand does."""
 
 
 class Task(Struct, frozen=True):
-    """Something to deliver: a whole notification, or (of one that was routed) the targets named."""
+    """A task to deliver: a whole notification, or (of one that was routed) the targets named."""
 
     notification: Notification
     targets: tuple[OpenTarget, ...] | None = None
     due_at: Instant | None = None
-    """Not before."""
+    """The time before which it is not due."""
     condition: str | None = None
-    """What it is parked under: it may come back before ``due_at`` when that is lifted."""
+    """The condition it is parked under: it may come back before ``due_at`` when that is lifted."""
     claims: tuple[Claim, ...] = ()
     """The dedup keys of what arrives, for the recorder to keep where the store did not hold them."""
     format: int = FORMAT
@@ -53,7 +53,7 @@ Message = TypeVar("Message", Task, SettlementRecord, TakenBack)
 
 
 class Unreadable(Exception):
-    """Not a message of Waypost's."""
+    """The error that a message is none of Waypost's."""
 
 
 class Newer(Exception):
@@ -73,7 +73,7 @@ _numbered = msgspec.msgpack.Decoder(_Numbered)
 
 
 def key_of(app: AppId, user_id: UserId) -> bytes:
-    """The key of all messages about one user."""
+    """Return the key of all messages about one user."""
     return f"{app}/{user_id}".encode()
 
 

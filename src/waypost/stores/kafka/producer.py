@@ -1,4 +1,4 @@
-"""The way into the log for what arrives: an idempotent producer, its delivery reports brought to the event loop.
+"""The producer for what arrives: idempotent, its delivery reports brought to the event loop.
 
 librdkafka reports in a thread of ours; the reports of a batch are counted there and wake the loop once.
 """
@@ -19,7 +19,7 @@ from waypost.stores.kafka.settings import KafkaMember
 
 _POLL_S = 0.1
 _QUEUED = 100_000
-"""Messages that may wait to be sent; more are refused."""
+"""The most messages that may wait to be sent; more are refused."""
 LINGER_MS = 2
 _REPORT_S = 1.0
 """After ``answer_s`` librdkafka reports what was not acknowledged; by then it has, unless it is stuck itself."""
@@ -36,7 +36,7 @@ class Outgoing(Struct, frozen=True):
 
 
 class Acknowledging:
-    """Produces whole batches, and answers when the cluster has them."""
+    """A producer of whole batches that answers when the cluster has them."""
 
     def __init__(self, settings: KafkaMember) -> None:
         self._answer_s = settings.answer_s
@@ -67,7 +67,7 @@ class Acknowledging:
                 raise failed
 
     async def produce_each(self, batch: Sequence[Outgoing]) -> list[Unavailable | None]:
-        """Return when all of *batch* is acknowledged, or why that is not known of a message; one answer each."""
+        """Wait until all of *batch* is acknowledged or has failed; return why, or None, for each."""
         if not batch:
             return []
         reports = _Reports(len(batch), self._loop)
@@ -80,7 +80,7 @@ class Acknowledging:
         return reports.answers()
 
     def _queue(self, out: Outgoing, report: Callable[[KafkaError | None, Message], None]) -> Unavailable | None:
-        """Have one message sent; why that cannot be."""
+        """Queue one message to be sent; return why that is impossible."""
         try:
             self._producer.produce(
                 out.topic, out.value, out.key, out.partition, on_delivery=report, headers=list(out.headers)
@@ -92,7 +92,7 @@ class Acknowledging:
         return None
 
     async def stop(self) -> None:
-        """Let what is queued go out, and end the thread."""
+        """Send what is queued, and end the thread."""
         self._stopping = True
         await asyncio.to_thread(self._thread.join)
 
@@ -115,7 +115,7 @@ class _Reports:
         self._lock = threading.Lock()
 
     def take(self, n: int, error: KafkaError | None, _: Message) -> None:
-        """Hear of message *n*; called in the polling thread, once for each that was queued."""
+        """Take the report of message *n*; called in the polling thread, once for each that was queued."""
         if error is None:
             self._acknowledged.add(n)
         else:
@@ -123,12 +123,12 @@ class _Reports:
         self._count()
 
     def refuse(self, n: int, why: Unavailable) -> None:
-        """Message *n* was not queued, and nobody will report it; called on the loop."""
+        """Note that message *n* was not queued, and nobody will report it; called on the loop."""
         self._failed[n] = why
         self._count()
 
     def answers(self) -> list[Unavailable | None]:
-        """Why each message is not known to be written; None where it is."""
+        """Return why each message is not known to be written; None where it is."""
         return [None if n in self._acknowledged else self._failure(n) for n in range(self._expected)]
 
     def _failure(self, n: int) -> Unavailable:

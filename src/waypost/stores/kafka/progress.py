@@ -1,4 +1,4 @@
-"""How far a partition is settled: a watermark, and what is settled beyond it.
+"""The progress of a partition: a watermark, and what is settled beyond it.
 
 The committed offset is the lowest one that is not settled. What is settled beyond travels in the commit's metadata
 (4,096 characters at most): a bit an offset, counted from the watermark, in base64. Offsets that hold no message of
@@ -12,24 +12,24 @@ import binascii
 from collections.abc import Iterator
 
 SPAN = 24_000
-"""Offsets beyond the watermark that the metadata has room for; a partition that is further ahead pauses."""
+"""The offsets beyond the watermark that the metadata has room for; a partition that is further ahead pauses."""
 
 _MARK = "1:"
-"""The number of this way of writing it."""
+"""The number of this format."""
 
 
 class PartitionProgress:
-    """One partition, as its present owner sees it."""
+    """The progress of one partition, as its present owner sees it."""
 
     def __init__(self, watermark: int, metadata: str | None) -> None:
         self.position = watermark
         """The next offset to be received."""
         self._open: dict[int, None] = {}
-        """Received and not settled, in order."""
+        """The offsets received and not settled, in order."""
         self._settled_before = frozenset(_settled_in(watermark, metadata))
-        """Settled by a former owner."""
+        """The offsets settled by a former owner."""
         self._settled_ahead: set[int] = set()
-        """Settled before it was received: what replaced a message, and was settled in its turn."""
+        """The offsets settled before they were received: of a message's replacement, settled in its turn."""
 
     def receive(self, offset: int) -> bool:
         """Take note of a message; False where it is settled already."""
@@ -43,11 +43,11 @@ class PartitionProgress:
         return True
 
     def reach(self, offset: int) -> None:
-        """Nothing of ours comes before *offset*: the end of the partition."""
+        """Move the position to *offset*, the end of the partition: nothing of ours comes before."""
         self.position = max(self.position, offset)
 
     def settle(self, offset: int) -> None:
-        """A message is done with."""
+        """Mark a message as settled."""
         if offset in self._open:
             del self._open[offset]
         elif offset >= self.position:
@@ -60,11 +60,11 @@ class PartitionProgress:
 
     @property
     def span(self) -> int:
-        """How far it is ahead of its watermark."""
+        """The distance from its watermark to its position."""
         return max(self.position, max(self._settled_before, default=0)) - self.watermark
 
     def commit(self, settling: set[int]) -> tuple[int, str]:
-        """The offset and metadata to commit together with the settlement of *settling*, which is not noted yet."""
+        """Return the offset and metadata to commit with the settlement of *settling*, which is not noted yet."""
         ahead = self._settled_ahead | {offset for offset in settling if offset >= self.position}
         still_open = [offset for offset in self._open if offset not in settling]
         watermark = still_open[0] if still_open else self.position
@@ -83,7 +83,7 @@ class PartitionProgress:
 
 
 def _settled_in(watermark: int, metadata: str | None) -> Iterator[int]:
-    """The offsets that *metadata* says are settled; what cannot be read says nothing, and is delivered again."""
+    """Yield the offsets that *metadata* says are settled; what cannot be read says nothing, and is delivered again."""
     if not metadata or not metadata.startswith(_MARK):
         return
     try:

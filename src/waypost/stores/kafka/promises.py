@@ -1,4 +1,4 @@
-"""What the log lacks; read without the client of Kafka, which is an extra."""
+"""The promises that the log lacks; read without the client of Kafka, which is an extra."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ from msgspec import Struct
 from waypost.domain.time import SECOND_MS, Instant, later
 from waypost.ports.clock import Clock
 from waypost.ports.ledger import Arrived, Batch, Completed, Ledger, LogEntry, Mark
-from waypost.stores.kafka.consumer import Committed, PartitionRef, beginnings
 from waypost.stores.kafka.messages import Newer, Unreadable, decided_in, task_in
+from waypost.stores.kafka.partitions import Committed, PartitionRef, beginnings
 from waypost.stores.kafka.settings import KafkaSettings
 from waypost.stores.kafka.topics import TopicNames, unavailable
 from waypost.telemetry import Event, Telemetry
@@ -37,20 +37,20 @@ _WAIT_S = 0.25
 _BATCH = 1_000
 _ASK_S = 15.0
 _LOOK_S = 2.0
-"""How often it is asked how far the log goes."""
+"""Seconds between two questions how far the log goes."""
 _UNDER_WAY_S = 10.0
-"""How long a notification may be on its way from its id to the producer; clocks of machines may differ as much."""
+"""Seconds that a notification may take from its id to the producer; clocks of machines may differ as much."""
 
 
 class _Ends(Struct, frozen=True):
-    """How far the partitions went at a time."""
+    """The ends of the partitions at a certain time."""
 
     at: Instant
     places: dict[PartitionRef, int]
 
 
 class KafkaRecords:
-    """See RecordedLog; its parts are partitions."""
+    """The log as a recorder reads it: see RecordedLog; its parts are partitions."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class KafkaRecords:
         *,
         is_shared: bool,
     ) -> None:
-        """*is_shared*: several may record at once."""
+        """Create the reader; *is_shared*: several may record at once."""
         self._topics = topics
         self._ledger = ledger
         self._telemetry = telemetry
@@ -76,7 +76,7 @@ class KafkaRecords:
                 "group.id": f"{settings.group}.recorder",
                 "partition.assignment.strategy": "range",
                 "session.timeout.ms": int(settings.session_timeout_s * 1_000),
-                "heartbeat.interval.ms": int(settings.session_timeout_s * 1_000 / 4),
+                "heartbeat.interval.ms": int(settings.heartbeat_s * 1_000),
                 "max.poll.interval.ms": int(settings.silence_s * 1_000),
                 "isolation.level": "read_committed",
                 "auto.offset.reset": "earliest",
@@ -90,18 +90,19 @@ class KafkaRecords:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="waypost-log-recorder")
         self._has_begun = False
         self._given: list[TopicPartition] = []
-        """Partitions that are this recorder's, of which it is not known yet where they go on."""
+        """The partitions that are this recorder's, of which it is not known yet where they go on."""
         self._read: list[Message] = []
         self._recorded: dict[PartitionRef, int] = {}
         """The position of each partition that is read, as the ledger has it."""
         self._passed: dict[PartitionRef, int] = {}
-        """Up to which offset each of them was read and advanced past; beyond its position is nothing to record."""
+        """The offsets up to which each partition was read and advanced past; beyond its position is nothing to record.
+        """
         self._ends: _Ends | None = None
         """The ends that must be behind before there is something to say."""
         self._looked_s = clock.monotonic() - _LOOK_S
 
     async def stop(self) -> None:
-        """Read no more; what was not advanced past is read again, and by others at once."""
+        """Stop reading; what was not advanced past is read again, and by others at once."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._consumer.close)
         await asyncio.to_thread(self._thread.shutdown)
 
@@ -142,15 +143,15 @@ class KafkaRecords:
         return Completed([_part(place) for place in ends.places], later(ends.at, -self._under_way_ms))
 
     def _marks(self) -> list[Mark]:
-        """The steps that are made when what was read is recorded."""
+        """Return the progress to note when what was read is recorded."""
         return [Mark(_part(place), self._recorded[place], end) for place, end in self._said().items()]
 
     def _said(self) -> dict[PartitionRef, int]:
-        """Where each partition goes on after its messages of what was read."""
+        """Return where each partition goes on after its messages of what was read."""
         return {_place(each): _after(each) for each in self._read if each.error() is None}
 
     def _pass(self) -> None:
-        """Let what was read be behind."""
+        """Move past what was read."""
         self._passed |= {_place(each): _after(each) for each in self._read}
         self._read = []
 
@@ -167,7 +168,7 @@ class KafkaRecords:
         self._telemetry.event(Event.RECORDING_SHARED, count=len(begun))
 
     def _ask_where(self, given: list[TopicPartition]) -> tuple[list[Committed], list[PartitionRef]]:
-        """Where the group was in what is *given*, and all partitions that there are."""
+        """Ask where the group was in what is *given*, and for all partitions that there are."""
         return beginnings(self._consumer, given), self._every()
 
     def _every(self) -> list[PartitionRef]:
@@ -187,7 +188,7 @@ class KafkaRecords:
         return _Ends(at, {PartitionRef(each.topic, each.partition): end.result().offset for each, end in found.items()})
 
     async def _in_thread(self, act: Callable[[], T]) -> T:
-        """Do what speaks to the cluster where it holds up nobody; Unavailable where that is away."""
+        """Call in a thread what speaks to the cluster, so that it holds up nobody; Unavailable where that is away."""
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, act)
         except KafkaException as failed:
@@ -229,7 +230,7 @@ class KafkaRecords:
             self._consumer.store_offsets(offsets=_partitions(said))
 
     def _entry(self, message: Message) -> LogEntry | None:
-        """What a message says; of the lanes' only what arrived, not what replaces it."""
+        """Read what a message says; of the lanes' only what arrived, not what replaces it."""
         value = message.value() or b""
         try:
             if message.topic() == self._topics.records:
@@ -245,7 +246,7 @@ class KafkaRecords:
 
 
 def _part(place: PartitionRef) -> str:
-    """What the ledger calls a partition."""
+    """Return the ledger's name of a partition."""
     return f"{place.topic}/{place.partition}"
 
 
@@ -258,7 +259,7 @@ def _partitions(positions: Mapping[PartitionRef, int]) -> list[TopicPartition]:
 
 
 def _says_something(message: Message) -> bool:
-    """Whether it is a message, or the end of a partition."""
+    """Tell whether it is a message, or the end of a partition."""
     error = message.error()
     return error is None or error.code() == KafkaError._PARTITION_EOF
 

@@ -1,4 +1,4 @@
-"""Messages read once more: what waits is kept as a place in the log, and read again when its time comes."""
+"""Reading messages again: what waits is kept as a place in the log, and read again when its time comes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from waypost.domain.errors import Unavailable
-from waypost.stores.kafka.consumer import PartitionRef
+from waypost.stores.kafka.partitions import PartitionRef
 from waypost.stores.kafka.settings import KafkaSettings
 from waypost.stores.kafka.topics import unavailable
 
@@ -22,7 +22,7 @@ Found = dict[int, bytes]
 
 
 class _Asked:
-    """What is wanted of one partition."""
+    """The offsets wanted of one partition."""
 
     def __init__(self, place: PartitionRef, offsets: Collection[int], ends_s: float) -> None:
         self.place = place
@@ -47,7 +47,7 @@ class _Asked:
             self.answer.set_result(self.found)
 
     def fail(self, error: Exception) -> None:
-        """Let whoever asks hear of *error*."""
+        """Fail the question with *error*."""
         if not self.answer.done():
             self.answer.set_exception(error)
 
@@ -80,7 +80,7 @@ class Rereading:
             del self._asked[place]
 
     async def stop(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""What an operator can choose about the log."""
+"""Settings of the log."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ class KafkaMember(Struct, frozen=True, kw_only=True):
 
     @property
     def heartbeat_s(self) -> float:
-        """How often a worker says that it lives, and hears of others who come and go."""
+        """Seconds between heartbeats, by which a worker also hears of members that come and go."""
         return self.session_timeout_s / 4
 
     @property
     def silence_s(self) -> float:
-        """How long a worker may ask for nothing, and stay."""
+        """The longest time that a worker may ask for nothing, and stay."""
         return max(30.0, self.session_timeout_s)
 
     def client(self) -> dict[str, str | int | float | bool]:
-        """What every client of the cluster is made with."""
+        """Return the options of every client of the cluster."""
         own = {"bootstrap.servers": self.bootstrap, "client.id": "waypost"}
-        quiet = {"log_level": 2}  # what matters is an event
+        quiet = {"log_level": 2}  # whatever matters is logged as an event
         return {**own, **quiet, **{str(name): value for name, value in self.options.items()}}
 
 
 class KafkaSettings(KafkaMember, frozen=True, kw_only=True):
-    """A Kafka cluster, and what Waypost keeps there: the log, or topics of the outbox for others."""
+    """A Kafka cluster, and Waypost's topics there: the log, or topics of the outbox for others."""
 
     prefix: str = "waypost."
     """The prefix of all topic names."""
@@ -86,5 +86,5 @@ class KafkaSourceSettings(KafkaMember, frozen=True, kw_only=True):
 
     @property
     def dead_letters_topic(self) -> str:
-        """As set, or by default."""
+        """The topic of dead letters, as set, or by default."""
         return self.dead_letters or f"{self.topic}.dead"

@@ -15,10 +15,10 @@ from waypost.domain.progress import Stale
 from waypost.domain.time import Instant
 from waypost.ports.clock import Clock
 from waypost.ports.work import Settled
-from waypost.stores.kafka.consumer import PartitionRef
 from waypost.stores.kafka.dead_letters import letters
 from waypost.stores.kafka.folding import Folded, Receipts, fold, rest_of
 from waypost.stores.kafka.messages import SettlementRecord, Task, encode, key_of
+from waypost.stores.kafka.partitions import PartitionRef
 from waypost.stores.kafka.producer import Outgoing
 from waypost.stores.kafka.task_queue import PartitionTasks, TaskEntry
 from waypost.stores.kafka.topics import TopicNames
@@ -27,11 +27,11 @@ from waypost.stores.kafka.transactions import Offsets, TransactionRefused, Trans
 _AGAIN_S = 0.05
 _AWAY_S = 0.25
 MOST = 2_000
-"""Settlements in one transaction."""
+"""The most settlements in one transaction."""
 
 
 class PendingSettlement:
-    """One settlement, until it is written or its task is somebody else's."""
+    """A settlement, until it is written or its task is somebody else's."""
 
     __slots__ = ("done", "entry", "settled", "withdrawn")
 
@@ -42,13 +42,13 @@ class PendingSettlement:
         self.done: asyncio.Future[Sequence[Stale]] = asyncio.get_running_loop().create_future()
 
     def refuse(self) -> None:
-        """It is not written: whoever has the task now decides about it."""
+        """Answer that it is not written: whoever has the task now decides about it."""
         if not self.done.done():
             self.done.set_result(self.settled.refused())
 
 
 class Move(Struct):
-    """What a task becomes when the transaction is there."""
+    """The change of a task that a transaction makes."""
 
     receipts: Receipts | None
     is_touched: bool = False
@@ -58,18 +58,18 @@ class Move(Struct):
 
 
 class _Draft:
-    """A transaction in the making."""
+    """A transaction in preparation."""
 
     def __init__(self) -> None:
         self.out: list[Outgoing] = []
         self.moves: dict[TaskEntry, Move] = {}
         self.replacements: dict[int, TaskEntry] = {}
-        """By number in ``out``."""
+        """The replacements, by their number in ``out``."""
         self.stale: list[tuple[PendingSettlement, Sequence[Stale]]] = []
 
 
 class SettlementWriter:
-    """Writes through one transactional id."""
+    """The writer of settlements through one transactional id."""
 
     def __init__(self, transactions: Transactions, topics: TopicNames, clock: Clock, gather_s: float) -> None:
         self._transactions = transactions
@@ -80,21 +80,21 @@ class SettlementWriter:
         self._due = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.waiting_since_s: float | None = None
-        """Since when something waits without any progress; monotonic."""
+        """The time since when something waits without any progress; monotonic."""
         self.is_away = False
-        """The cluster did not take the last transaction."""
+        """Whether the cluster did not take the last transaction."""
         self.on_failed: Callable[[Exception], None] = lambda error: None
-        """Told when it can go on no more."""
+        """Called when it can go on no more."""
         self.on_moved: Callable[[TaskEntry, Move], None] = lambda entry, move: None
 
     async def start(self) -> None:
-        """Introduce the id; Unavailable where the cluster cannot be reached."""
+        """Announce the transactional id; Unavailable where the cluster cannot be reached."""
         await self._transactions.start()
         self._task = asyncio.create_task(self._run())
         self._task.add_done_callback(self._ended)
 
     async def stop(self) -> None:
-        """Write no more; what is not written is refused."""
+        """Stop writing; refuse what is not written."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -191,7 +191,7 @@ def _is_lost(order: PendingSettlement) -> bool:
 
 
 def _offsets(draft: _Draft) -> Offsets:
-    """Where each partition stands when the transaction is there; this also shows the cluster who asks."""
+    """Return where each partition stands after the transaction; this also shows the cluster who asks."""
     settling: dict[PartitionTasks, set[int]] = {}
     for entry, move in draft.moves.items():
         of_part = settling.setdefault(entry.part, set())
@@ -205,7 +205,7 @@ def _offsets(draft: _Draft) -> Offsets:
 
 
 def _place(draft: _Draft, placed: Sequence[int]) -> None:
-    """Know the replacements again when they are received, which may be before the transaction's answer."""
+    """Note the replacements, to know them when they are received, maybe before the transaction's answer."""
     for n, entry in draft.replacements.items():
         draft.moves[entry].replaced_by = placed[n]
         entry.part.replacing[placed[n]] = entry
@@ -219,5 +219,5 @@ def _forget(draft: _Draft) -> None:
 
 
 def place_number(place: PartitionRef, count: int) -> int:
-    """Which of *count* settlement_writers writes for a partition."""
+    """Choose which of *count* settlement writers writes for a partition."""
     return place.partition % count

@@ -19,20 +19,21 @@ from confluent_kafka import KafkaException
 
 from waypost.domain.errors import ConfigurationError, Unavailable
 from waypost.ports.source import OWN_KEY, PAYLOAD, Foreign, ReadingLag, RefusedMessage
-from waypost.stores.kafka.consumer import Committed, GroupConsumer, IncomingMessage, PartitionRef
+from waypost.stores.kafka.consumer import GroupConsumer
+from waypost.stores.kafka.partitions import Committed, IncomingMessage, PartitionRef
 from waypost.stores.kafka.producer import Acknowledging, Outgoing
 from waypost.stores.kafka.progress import PartitionProgress
 from waypost.stores.kafka.settings import KafkaSourceSettings
 from waypost.stores.kafka.topics import describe_topic, provide_one
 
 READ_AHEAD: Final = 5_000
-"""Messages that were received and not asked for, from which partitions pause, until half are gone."""
+"""The messages received and not asked for from which partitions pause, until half are gone."""
 WAIT_S: Final = 0.5
 _OWN_KEY: Final = OWN_KEY.decode()
 
 
 class KafkaSource:
-    """See Source; everything runs on the event loop."""
+    """A source on Kafka: see Source; everything runs on the event loop."""
 
     def __init__(self, settings: KafkaSourceSettings) -> None:
         self.stream = settings.topic
@@ -73,7 +74,8 @@ class KafkaSource:
         if not self._shelf:
             self._came.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._came.wait(), WAIT_S)
+                async with asyncio.timeout(WAIT_S):
+                    await self._came.wait()
         taken = [self._shelf.popleft() for _ in range(min(n, len(self._shelf)))]
         self._regulate()
         if not taken and (self._consumer is None or not self._consumer.is_connected):
@@ -149,7 +151,7 @@ class KafkaSource:
         self.lost([PartitionRef(self.stream, number) for number in self._parts])
 
     def _hand_out(self, incoming: IncomingMessage) -> Foreign:
-        """Its time is a part of its place: a topic made anew counts its offsets from 0 again."""
+        """Hand out a message; its time is part of its place, since a topic made anew counts offsets from 0 again."""
         place = f"{incoming.place.partition}:{incoming.offset}:{incoming.at_ms}"
         self._in_hand[place] = incoming
         fields = {PAYLOAD: incoming.value or b""}
@@ -165,7 +167,7 @@ class KafkaSource:
         return Outgoing(self._settings.dead_letters_topic, incoming.key, incoming.value or b"", headers=headers)
 
     def _regulate(self) -> None:
-        """Receive nothing more while there is enough."""
+        """Pause receiving while there is enough."""
         if self._consumer is None:
             return
         places = [PartitionRef(self.stream, number) for number in self._parts]

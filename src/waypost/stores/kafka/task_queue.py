@@ -11,43 +11,43 @@ from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
 from waypost.domain.turns import turn_after
-from waypost.stores.kafka.consumer import PartitionRef
 from waypost.stores.kafka.folding import Receipts, receipts_of
 from waypost.stores.kafka.messages import Task
+from waypost.stores.kafka.partitions import PartitionRef
 from waypost.stores.kafka.progress import PartitionProgress
 
 _REMEMBERED = 4_000
-"""Fresh ids of a partition by which one that was produced twice is known; a repeat comes within seconds."""
+"""The fresh ids of a partition that are remembered to know a repeat, which comes within seconds."""
 
 
 _Heap = tuple[AppId, str | None, Lane]
 """The tasks of one app and lane that wait for the same condition, or for a time alone."""
 READY_LIMIT = 4_000
-"""Leasable tasks of a lane from which nothing that waits joins them, and its partitions pause until half are gone."""
+"""The leasable tasks of a lane from which no waiting ones join them; its partitions pause until half are gone."""
 
 
 class PartitionTasks:
-    """One partition, while it is ours."""
+    """A partition, while it is ours."""
 
     def __init__(self, place: PartitionRef, progress: PartitionProgress, turn: int) -> None:
         self.place = place
         self.turn = turn
-        """Which assignment brought it; see Committed."""
+        """The number of the assignment that brought it; see Committed."""
         self.progress = progress
         self.is_leaving = False
-        """Nothing more of it is leased."""
+        """Whether nothing more of it is leased."""
         self.is_gone = False
-        """It is somebody else's."""
+        """Whether it is somebody else's."""
         self.is_paused = False
         self.is_halted = False
-        """It holds a message of a newer version."""
+        """Whether it holds a message of a newer version."""
         self.replacing: dict[int, TaskEntry] = {}
-        """By offset, messages that replace a task which is leased; to be known when they are received."""
+        """The messages, by offset, that replace a leased task; to be known when they are received."""
         self.leased: set[TaskEntry] = set()
         self._fresh: dict[NotificationId, None] = {}
 
     def is_repeat(self, task: Task) -> bool:
-        """Whether the same arrival came before: its first result was not known, so it was produced again."""
+        """Tell whether the same arrival came before: its first result was not known, so it was produced again."""
         if task.targets is not None:
             return False
         if task.notification.id in self._fresh:
@@ -67,22 +67,22 @@ class TaskEntry:
         self.task = task
         self.part = part
         self.offset: int | None = offset
-        """None: acknowledged, since its bytes may have left (``at_most_once``)."""
+        """The offset; None: acknowledged, since its bytes may have left (``at_most_once``)."""
         self.receipts: Receipts | None = receipts_of(task)
 
     @property
     def is_gone(self) -> bool:
-        """It is no longer this worker's."""
+        """Whether it is no longer this worker's."""
         return self.part.is_gone
 
     @property
     def weight(self) -> int:
-        """Due entries in it: targets, or itself."""
+        """The number of due entries in it: targets, or itself."""
         return 1 if self.receipts is None else len(self.receipts)
 
 
 class Shelved:
-    """A task that waits as its place in the log alone, to be read again when it is wanted."""
+    """A task that is kept only as its place in the log, to be read again when it is wanted."""
 
     __slots__ = ("app", "condition", "due_at", "id", "is_back", "lane", "offset", "part", "weight")
 
@@ -96,11 +96,11 @@ class Shelved:
         self.lane = task.notification.lane
         self.id = task.notification.id
         self.is_back = False
-        """It was read again, and is leasable."""
+        """Whether it was read again, and is leasable."""
 
     @property
     def is_gone(self) -> bool:
-        """It is no longer this worker's."""
+        """Whether it is no longer this worker's."""
         return self.part.is_gone
 
 
@@ -108,7 +108,7 @@ Waiting = TaskEntry | Shelved
 
 
 class TaskQueue:
-    """Tasks that nobody has leased."""
+    """The tasks that nobody has leased."""
 
     def __init__(self) -> None:
         self._ready: dict[Lane, dict[AppId, deque[TaskEntry]]] = {lane: {} for lane in Lane}
@@ -116,16 +116,16 @@ class TaskQueue:
         self._last: dict[Lane, AppId] = {}
         self._waiting: dict[_Heap, list[tuple[Instant, int, Waiting]]] = {}
         self._waits: Counter[tuple[Lane, AppId | None]] = Counter()
-        """Tasks of each lane and app in the heaps."""
+        """The number of tasks of each lane and app in the heaps."""
         self._coming: Counter[Lane] = Counter()
-        """Tasks of each lane that the present release has read again."""
+        """The number of tasks of each lane that the present release has read again."""
         self._last_due = AppId("")
         self._order = itertools.count()
         self.whole = 0
-        """Tasks that wait for a time or a condition and are held in memory."""
+        """The tasks that wait for a time or a condition and are held in memory."""
 
     def ready(self, lane: Lane) -> int:
-        """How many tasks of a lane are leasable."""
+        """Count the leasable tasks of a lane."""
         return self._counts[lane]
 
     def by_app(self) -> Counter[tuple[Lane, AppId | None]]:
@@ -155,7 +155,7 @@ class TaskQueue:
         self._waits[lane, app] += 1
 
     def take(self, lane: Lane) -> Iterator[TaskEntry]:
-        """The leasable tasks of a lane, apps in turns; whoever stops leaves the rest."""
+        """Yield the leasable tasks of a lane, apps in turns; whoever stops leaves the rest."""
         queues = self._ready[lane]
         while queues:
             app = min(queues, key=turn_after(self._last.get(lane, "")))
@@ -188,7 +188,7 @@ class TaskQueue:
         return n - left, wanted
 
     def _is_full(self, lane: Lane) -> bool:
-        """Whether nothing more of *lane* becomes leasable before some of it is leased."""
+        """Tell whether nothing more of *lane* becomes leasable before some of it is leased."""
         return self._counts[lane] + self._coming[lane] >= READY_LIMIT
 
     def _release_due(self, now: Instant, n: int, wanted: list[Shelved]) -> int:
@@ -205,7 +205,7 @@ class TaskQueue:
         return frozenset(name for (_, name, _), heap in self._waiting.items() if name is not None and heap)
 
     def each(self) -> Iterator[Waiting]:
-        """Every task in the queue."""
+        """Yield every task in the queue."""
         for queues in self._ready.values():
             for queue in queues.values():
                 yield from queue
@@ -213,7 +213,7 @@ class TaskQueue:
             yield from (entry for _, _, entry in heap)
 
     def remove(self, doomed: Set[Waiting]) -> None:
-        """Take these out of the queue."""
+        """Remove these tasks from the queue."""
         for lane, queues in self._ready.items():
             for app in list(queues):
                 kept = deque(entry for entry in queues[app] if entry not in doomed)

@@ -45,7 +45,7 @@ KINDS = (*(lane.value for lane in Lane), *(name for name, _ in TIERS), RECORDS, 
 
 
 class TopicNames:
-    """What each topic is called here."""
+    """The name of each topic."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._names = names_of(settings, KINDS)
@@ -63,20 +63,20 @@ class TopicNames:
 
     @property
     def work(self) -> Sequence[str]:
-        """What workers consume."""
+        """The topics that workers consume."""
         return (*self.lanes, *self.retries)
 
     def of(self, lane: Lane) -> str:
-        """The topic of a lane."""
+        """Return the topic of a lane."""
         return self._names[lane]
 
     def retry(self, wait_ms: int) -> str:
-        """The topic for what waits so long."""
+        """Return the topic for tasks that wait so long."""
         return next((self._names[name] for name, most in TIERS if wait_ms <= most), self.retries[-1])
 
 
 def names_of(settings: KafkaSettings, kinds: Sequence[str]) -> dict[str, str]:
-    """What the topics are called that hold *kinds*; ConfigurationError where others are named, or one twice."""
+    """Return the names of the topics of *kinds*; ConfigurationError where others are named, or one twice."""
     unknown = sorted(set(settings.names) - set(kinds))
     if unknown:
         raise ConfigurationError(f"kafka.names.{unknown[0]}", f"expected one of {', '.join(kinds)}")
@@ -103,7 +103,7 @@ def prepare(settings: KafkaSettings, topics: TopicNames) -> None:
 
 
 def provide(settings: KafkaSettings, names: Sequence[str]) -> int:
-    """Make the topics that are missing; the fewest copies that one of them has. Blocking; Unavailable."""
+    """Make the topics that are missing; return the fewest copies that one of them has. Blocking; Unavailable."""
     try:
         return min(_provide(_admin(settings), settings, names).values())
     except KafkaException as failed:
@@ -111,7 +111,7 @@ def provide(settings: KafkaSettings, names: Sequence[str]) -> int:
 
 
 def provide_one(settings: KafkaMember, name: str) -> None:
-    """Make a topic as the cluster likes it, where it is missing. Blocking; Unavailable."""
+    """Make a topic with the cluster's defaults, where it is missing. Blocking; Unavailable."""
     admin = _admin(settings)
     try:
         if name not in admin.list_topics(timeout=_ASK_S).topics:
@@ -122,7 +122,7 @@ def provide_one(settings: KafkaMember, name: str) -> None:
 
 
 def describe_topic(settings: KafkaMember, name: str) -> str:
-    """What cluster that is, and how many partitions the topic has. Blocking; Unavailable, also where there is none."""
+    """Describe the cluster and the topic's partitions. Blocking; Unavailable, also where there is no topic."""
     said = cluster(settings)
     found = _admin(settings).list_topics(timeout=_ASK_S).topics.get(name)
     if found is None or not found.partitions:
@@ -137,7 +137,7 @@ def _admin(settings: KafkaMember) -> AdminClient:
 def _provide(
     admin: AdminClient, settings: KafkaSettings, names: Sequence[str], single: str | None = None
 ) -> dict[str, int]:
-    """Make what is missing of topics, of one partition where it is *single*; how many copies each has."""
+    """Make missing topics, of one partition where it is *single*; return how many copies each has."""
     existing = admin.list_topics(timeout=_ASK_S).topics
     missing = [name for name in names if name not in existing]
     _make(admin, settings, {name: 1 if name == single else settings.partitions for name in missing})
@@ -146,7 +146,7 @@ def _provide(
 
 
 def unsafe(settings: KafkaSettings, name: str, copies: int, kept: Mapping[str, str]) -> list[str]:
-    """Why work in the topic *name* could be lost."""
+    """Explain why work in the topic *name* could be lost."""
     problems = []
     least = int(kept["min.insync.replicas"])
     if not settings.trial and (copies < SAFE_COPIES or least < SAFE_ACKNOWLEDGED):
@@ -167,13 +167,13 @@ def unsafe(settings: KafkaSettings, name: str, copies: int, kept: Mapping[str, s
 
 
 def unavailable(failed: KafkaException) -> Unavailable:
-    """What callers are told; the broker's own words name nothing secret."""
+    """Build the error for callers; the broker's own words name nothing secret."""
     error = failed.args[0]
     return Unavailable(f"the log cannot be reached: {error.name() if isinstance(error, KafkaError) else 'unknown'}")
 
 
 def _visible(admin: AdminClient, names: Sequence[str]) -> Mapping[str, TopicMetadata]:
-    """What the cluster says of topics; a broker may hear a moment later of one that was just made."""
+    """Describe topics as the cluster does; a broker may hear a moment later of one that was just made."""
     ends_s = time.monotonic() + _ASK_S
     while True:
         found = admin.list_topics(timeout=_ASK_S).topics
@@ -214,16 +214,16 @@ def _described(admin: AdminClient, names: Sequence[str]) -> dict[str, dict[str, 
 
 
 def describe(settings: KafkaSettings) -> str:
-    """Prepare the topics, and say what cluster that is."""
+    """Prepare the topics, and describe the cluster."""
     topics = TopicNames(settings)
     prepare(settings, topics)
     return f"{cluster(settings)}, {len(topics.all)} topics that begin with {settings.prefix}"
 
 
 def cluster(settings: KafkaMember) -> str:
-    """How many brokers answer; Unavailable."""
+    """Count the brokers that answer; Unavailable."""
     try:
-        admin = _admin(settings)  # named: gone, it takes its question with it
+        admin = _admin(settings)  # kept in a name: once collected, it would cancel its question
         found = admin.describe_cluster().result(_ASK_S)
     except KafkaException as failed:
         raise unavailable(failed) from failed

@@ -20,13 +20,13 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 from msgspec import Struct
 
 from waypost.domain.errors import Unavailable
-from waypost.stores.kafka.consumer import PartitionRef
+from waypost.stores.kafka.partitions import PartitionRef
 from waypost.stores.kafka.producer import Outgoing
 from waypost.stores.kafka.settings import KafkaSettings
 from waypost.stores.kafka.topics import unavailable
 
 TRANSACTION_S = 10.0
-"""The cluster aborts what a dead worker left open; until then its partitions cannot be read past it."""
+"""Seconds after which the cluster aborts what a dead worker left open; its partitions cannot be read past it."""
 GIVE_UP_S = 130.0
 """A transaction that has not ended by then is given up, with its id and its thread: the client may never answer.
 
@@ -39,23 +39,23 @@ _PAUSE_S = 0.1
 
 
 class TransactionRefused(Exception):
-    """The transaction came to nothing: the worker was replaced, or the cluster gave it up. Nothing of it is there."""
+    """The error that nothing of the transaction was written: the worker was replaced, or the cluster gave it up."""
 
 
 Group = Callable[[Mapping[PartitionRef, int]], Any]
-"""The membership of the group, for partitions that came by that assignment and are still ours; else None."""
+"""A function that returns the membership for partitions of that assignment that are still ours; else None."""
 
 
 class Offsets(Struct):
-    """Where partitions stand once a transaction is there."""
+    """The offsets of partitions once a transaction is written."""
 
     partitions: list[TopicPartition]
     turns: dict[PartitionRef, int]
-    """By which assignment they came."""
+    """The assignments by which the partitions came."""
 
 
 class Transactions:
-    """Makes one transaction after the other, by one transactional id until that is given up."""
+    """A maker of one transaction after the other, by one transactional id until that is given up."""
 
     def __init__(self, settings: KafkaSettings, group: Group) -> None:
         self._settings = settings
@@ -63,7 +63,7 @@ class Transactions:
         self._identity = _Identity(settings, group)
 
     async def start(self) -> None:
-        """Introduce the id to the cluster, which may just be starting; Unavailable where that cannot be done."""
+        """Announce the id to the cluster, which may just be starting; Unavailable where that is impossible."""
         try:
             await self._identity.call(_again_while_retriable, self._identity.open)
         except KafkaException as failed:
@@ -89,13 +89,13 @@ class Transactions:
             raise Unavailable("the log did not end a transaction") from None
 
     async def stop(self) -> None:
-        """Let go of the thread; a transaction under way is finished first."""
+        """Stop the thread; a transaction under way is finished first."""
         self._identity.leave()
         await self._identity.ended()
 
 
 class _Identity:
-    """One transactional id, its producer and the thread that calls it."""
+    """A transactional id, its producer and the thread that calls it."""
 
     def __init__(self, settings: KafkaSettings, group: Group) -> None:
         self._settings = settings
@@ -108,7 +108,7 @@ class _Identity:
         self._thread.start()
 
     def call(self, act: Callable[..., object], *arguments: Any) -> asyncio.Future[None]:
-        """Call in the thread, after what was to be called before; who no longer waits does not end it."""
+        """Call in the thread, in the order of the calls; a caller who no longer waits does not end it."""
         future: asyncio.Future[None] = self._loop.create_future()
 
         def answer(error: BaseException | None) -> None:
@@ -128,11 +128,11 @@ class _Identity:
         return future
 
     def leave(self) -> None:
-        """End the thread with what was to be called before."""
+        """End the thread after the calls before."""
         self._calls.put(None)
 
     async def ended(self) -> None:
-        """Return when it has, or does not answer."""
+        """Wait until it has ended, or does not answer."""
         await asyncio.to_thread(self._thread.join, TRANSACTION_S + _CALL_S)
 
     def _run(self) -> None:
@@ -142,7 +142,7 @@ class _Identity:
     # What follows runs in the thread.
 
     def open(self) -> Producer:
-        """The producer, ready for a transaction; what a former one of the same id left open is aborted."""
+        """Return the producer, ready for a transaction; what a former one of the same id left open is aborted."""
         if self._producer is None:
             producer = Producer(
                 {
@@ -176,14 +176,14 @@ class _Identity:
             self._give_up(producer, failed.args[0])
 
     def _send(self, producer: Producer, offsets: Offsets) -> None:
-        """Add the offsets. What is not ours any more is refused here: the cluster asks for the membership alone."""
+        """Add the offsets. Those not ours any more are refused here: the cluster asks for the membership alone."""
         group = self._group(offsets.turns)
         if group is None:
             raise KafkaException(KafkaError(KafkaError.ILLEGAL_GENERATION))
         producer.send_offsets_to_transaction(offsets.partitions, group, _CALL_S)
 
     def _give_up(self, producer: Producer, error: KafkaError) -> None:
-        """Abort; a producer that cannot go on is replaced, and its successor under the same id ends what it left."""
+        """Abort; replace a producer that cannot go on, whose successor under the same id ends what it left."""
         try:
             if error.fatal():
                 raise KafkaException(error)
@@ -196,7 +196,7 @@ class _Identity:
 
 
 class _Placed:
-    """Where the messages of a transaction went."""
+    """The places of a transaction's messages."""
 
     def __init__(self, count: int) -> None:
         self.offsets = [-1] * count
@@ -204,7 +204,7 @@ class _Placed:
         self.failed: KafkaError | None = None
 
     def taker(self, n: int) -> Callable[[KafkaError | None, Message], None]:
-        """What takes the delivery report of message *n*."""
+        """Return a function that takes the delivery report of message *n*."""
 
         def take(error: KafkaError | None, message: Message) -> None:
             self.left -= 1
@@ -217,7 +217,7 @@ class _Placed:
 
 
 def _again_while_retriable(call: Callable[[], object], patience_s: float = _PATIENCE_S) -> None:
-    """What timed out is asked for again: the cluster knows the outcome, and answers with it."""
+    """Repeat a call that timed out: the cluster knows the outcome, and answers with it."""
     ends_s = time.monotonic() + patience_s
     while True:
         try:

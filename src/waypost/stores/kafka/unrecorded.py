@@ -1,4 +1,4 @@
-"""What may be in the log although the ledger does not know it: ids younger than the recorder's position."""
+"""The notifications that may be in the log, unknown to the ledger: ids above the recorder's position."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from waypost.ports.clock import Clock
 from waypost.ports.ledger import Ledger
 
 _SKEW_MS = MINUTE_MS
-"""How far ahead the clock of another machine may be that makes ids."""
+"""Milliseconds that the clock of another machine may be ahead that makes ids."""
 
 
 class Unrecorded:
@@ -21,7 +21,7 @@ class Unrecorded:
         self._clock = clock
 
     async def among(self, ids: Collection[NotificationId]) -> set[NotificationId]:
-        """Those of *ids* that a recorder may still find in the log.
+        """Return those of *ids* that a recorder may still find in the log.
 
         The others were recorded before this was asked, or never accepted.
         """

@@ -1,4 +1,4 @@
-"""The reads where the log is ahead of the ledger: what was accepted and is not recorded yet is pending."""
+"""The reads where the log is ahead of the ledger: what is accepted and not recorded yet is pending."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _decode = msgspec.msgpack.Decoder(Notification).decode
 
 
 class LogViews:
-    """The ledger's reads, and for a notification that it does not know yet the memory of this machine's workers.
+    """The ledger's reads, and for unrecorded notifications the memory of this machine's workers.
 
     What none of them accepted may have been accepted on another machine, or before a restart, where it is younger than
     the recorder's position.
@@ -88,13 +88,13 @@ class LogViews:
         return await self._ledger.statuses(app, ids)
 
     def _answer(self, body: bytes) -> bytes | None:
-        """What a sibling asks for; silence where it was not accepted here."""
+        """Answer what a sibling asks for; keep silent where it was not accepted here."""
         made = self._recent.get(NotificationId(body))
         return None if made is None else _encode(made)
 
 
 def _somewhere(app: AppId, notification_id: NotificationId) -> NotificationRecord:
-    """The record of an id of which nobody here knows more than that it may be in the log."""
+    """Build the record of an id of which nobody here knows more than that it may be in the log."""
     at = created_at(notification_id)
     blank = Notification(notification_id, app, CallerId(""), UserId(""), Content(), at, at, 0, Lane.NORMAL)
     return NotificationRecord(blank, NotificationStatus.PENDING, recorded=False, content_known=False)

@@ -23,13 +23,13 @@ _ASK_S = 15.0
 
 
 class WithdrawalTable:
-    """What was taken back, as far as the topic was read."""
+    """The orders to withdraw, as far as the topic was read."""
 
     def __init__(self, settings: KafkaSettings, topic: str, producer: Acknowledging) -> None:
         self._why: Lately[tuple[AppId | None, NotificationId]] = Lately(settings.retention_days * DAY_MS)
         """By app and id, at least for as long as a topic must keep it; None says that it is any app's."""
         self.on_news: Callable[[], None] = lambda: None
-        """Told when there are more."""
+        """Called when there are more withdrawals."""
         self._topic = topic
         self._producer = producer
         self._consumer = Consumer(
@@ -59,21 +59,21 @@ class WithdrawalTable:
         await self._read_once.wait()
 
     def why(self, notification: Notification) -> str | None:
-        """Why a notification makes no further attempt; None where it was not taken back by its own app."""
+        """Return why a notification makes no further attempt; None where its own app did not withdraw it."""
         found = self._why.get((notification.app, notification.id)) if self._why else None
         return found if found is not None else self._why.get((None, notification.id))
 
     def has(self, app: AppId, notification_id: NotificationId) -> bool:
-        """Whether a notification of *app* was taken back."""
+        """Tell whether a notification of *app* was withdrawn."""
         return (app, notification_id) in self._why or (None, notification_id) in self._why
 
     async def take_back(self, orders: Sequence[Withdraw]) -> None:
-        """Tell every worker; Unavailable where that is not known to have been written."""
+        """Tell every worker of a withdrawal; Unavailable where that is not known to be written."""
         told = [TakenBack(each.id, each.why, each.app) for each in orders]
         await self._producer.produce([Outgoing(self._topic, each.id, encode(each)) for each in told])
 
     async def stop(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         self._stopping = True
         if self._thread.is_alive():
             await asyncio.to_thread(self._thread.join)
@@ -99,7 +99,7 @@ class WithdrawalTable:
             self.on_news()
 
     def _note(self, value: bytes, at_ms: int) -> bool:
-        """Whether it says something new."""
+        """Note an order, and tell whether it was new."""
         try:
             order: TakenBack = taken_back_in(value)
         except (Unreadable, Newer):

@@ -208,14 +208,14 @@ class LogWork:
         return [amendment]
 
     async def _of_log(self, orders: Sequence[Withdraw]) -> set[NotificationId]:
-        """Those whose truth is the log, as far as they are recorded."""
+        """Return those whose truth is the log, as far as they are recorded."""
         by_app: dict[AppId, list[NotificationId]] = {}
         for each in orders:
             by_app.setdefault(each.app, []).append(each.id)
         return {one for app, ids in by_app.items() for one in await self._ledger.of_log(app, ids)}
 
     async def _late(self, orders: Sequence[Withdraw], unknown: Set[NotificationId]) -> set[NotificationId]:
-        """Those of *orders* that the log has after all: *unknown* to the store, or recorded while it was asked.
+        """Return those of *orders* that the log has after all: *unknown* to the store, or recorded while it was asked.
 
         Whatever the store has said of these, a worker of the log may have begun.
         """
@@ -251,7 +251,7 @@ class LogWork:
         return found
 
     def withdrawals_came(self) -> None:
-        """End what waits of the notifications that were taken back; what is on the shelf comes back for its end."""
+        """End the waiting tasks of withdrawn notifications; those kept as a place alone are read again for that."""
         task_queue = self._assignment.task_queue
         doomed = {each for each in task_queue.each() if self._withdrawn.has(*_of(each))}
         task_queue.remove(doomed)
@@ -273,7 +273,7 @@ class LogWork:
         return order
 
     def _let_go(self, token: int, orders: Sequence[PendingSettlement]) -> None:
-        """Forget what this lease is through with."""
+        """Forget what this lease has finished."""
         held = self._leases.get(token, {})
         for order in orders:
             entry = order.entry
@@ -284,7 +284,7 @@ class LogWork:
 
 
 async def _each(accepting: Awaitable[list[Acceptance]], n: int) -> list[Acceptance]:
-    """The answers to *n* items, each ``Unwritten`` where none of them could be written."""
+    """Return the answers to *n* items, each ``Unwritten`` where none of them could be written."""
     try:
         return await accepting
     except Unavailable as away:
@@ -299,7 +299,7 @@ def _item(entry: TaskEntry) -> WorkItem:
 
 
 def _of(waiting: WaitingTask) -> tuple[AppId, NotificationId]:
-    """Whose notification it is."""
+    """Return whose notification it is."""
     if isinstance(waiting, Shelved):
         return waiting.app, waiting.id
     return waiting.task.notification.app, waiting.task.notification.id

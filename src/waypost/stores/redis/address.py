@@ -1,4 +1,4 @@
-"""Where a Redis is, from its URL."""
+"""The address of a Redis, from its URL."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def address_of(settings: RedisServer) -> Address:
 
 
 def sentinels_of(settings: RedisServer) -> tuple[tuple[str, int], ...]:
-    """Host and port of each Sentinel."""
+    """Return host and port of each Sentinel."""
     found = []
     for n, text in enumerate(settings.sentinels):
         try:

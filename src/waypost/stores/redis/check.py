@@ -1,4 +1,4 @@
-"""What a Redis says of itself, for ``check-config``."""
+"""The check of a Redis, by what it says of itself, for ``check-config``."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ OLDEST = (7, 0)
 
 
 class RedisFindings(Struct, frozen=True):
-    """What runs there, and what speaks against it."""
+    """The findings on what runs there, and what speaks against it."""
 
     version: str
     append_only: bool
     """Whether it has its data again after a restart."""
     eviction: str
-    """``noeviction``, or how it makes room when its memory is full."""
+    """The eviction: ``noeviction``, or how it makes room when its memory is full."""
 
     @property
     def too_old(self) -> bool:

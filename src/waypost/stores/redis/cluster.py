@@ -1,4 +1,4 @@
-"""A Redis ClusterClient, by redis-py: which node has which key, redirections and failovers are its affair."""
+"""A Redis Cluster, by redis-py, which knows the node of each key, redirections and failovers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from waypost.stores.redis.settings import RedisServer
 from waypost.telemetry import Telemetry
 
 PENDING_LIMIT: Final = 50_000
-"""Commands that may wait for their replies; past it nothing more is taken."""
+"""The most commands that may wait for their replies; past it nothing more is taken."""
 PAUSE_S: Final = 0.5
-"""After a failure nobody is sent there for so long; then one caller tries."""
+"""Seconds for which nobody is sent to a node after a failure; then one caller tries."""
 
 
 class ClusterClient:

@@ -1,4 +1,4 @@
-"""What is said to Redis: a pipeline of commands goes in, their replies come out."""
+"""Commands to Redis: a pipeline of commands goes in, their replies come out."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from waypost.domain.errors import Unavailable
 
 Command = tuple[str | bytes | int | float, ...]
 Reply = Any
-"""As hiredis reads RESP2: bytes, int, None, or a list of these."""
+"""A reply as hiredis reads RESP2: bytes, int, None, or a list of these."""
 
 
 class RedisAway(Unavailable):
-    """No answer of use: not connected, too late, or an error reply; what was sent may have been done all the same.
+    """The error of no useful answer: not connected, too late, or an error reply; what was sent may have been done.
 
     Of an error reply it tells the first word alone: the rest may quote what was sent.
     """
@@ -35,19 +35,19 @@ class Redis(Protocol):
         ...
 
     async def stop(self) -> None:
-        """Let go of every connection; what is under way ends with RedisAway."""
+        """Close every connection; what is under way ends with RedisAway."""
         ...
 
 
 class Script:
-    """A Lua script, called by its digest; a server that does not know it yet is told it by ``execute``."""
+    """A Lua script, called by its digest; ``execute`` sends its text to a server that does not know it yet."""
 
     def __init__(self, source: str) -> None:
         self._digest = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
         _SOURCES[self._digest] = source
 
     def __call__(self, keys: Sequence[str | bytes], *arguments: str | bytes | int | float) -> Command:
-        """The command that runs it on *keys*; in a cluster they share one hash tag."""
+        """Build the command that runs it on *keys*; in a cluster they share one hash tag."""
         return ("EVALSHA", self._digest, len(keys), *keys, *arguments)
 
 
@@ -55,5 +55,5 @@ _SOURCES: dict[Any, str] = {}
 
 
 def told(command: Command) -> Command:
-    """The same call of a script, with its text in place of the digest that the server did not know."""
+    """Build the same call of a script, with its text in place of the digest that the server did not know."""
     return ("EVAL", _SOURCES[command[1]], *command[2:])

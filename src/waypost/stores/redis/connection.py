@@ -12,13 +12,13 @@ import hiredis
 from waypost.stores.redis.commands import Command, RedisAway, Reply
 
 PENDING_LIMIT: Final = 50_000
-"""Commands that may wait for their replies; past it nothing more is taken."""
+"""The most commands that may wait for their replies; past it nothing more is taken."""
 UNSENT_LIMIT_BYTES: Final = 8 * 1024 * 1024
-"""Bytes that the system has not taken yet; past it neither."""
+"""The most bytes that the system has not taken yet; past it nothing more is taken either."""
 
 
 class _Pipeline:
-    """Commands that were sent together, and what came back of them so far."""
+    """The commands that were sent together, and the replies so far."""
 
     __slots__ = ("deadline", "replies", "size", "whole")
 
@@ -30,11 +30,11 @@ class _Pipeline:
 
 
 class RedisConnection(asyncio.Protocol):
-    """Speaks RESP2. Whoever does not answer in time is given up, with all that waits: replies have no names."""
+    """A connection that speaks RESP2. A server that is late is given up, with all that waits: replies have no names."""
 
     def __init__(self, timeout_s: float) -> None:
         self.on_lost: Callable[[str], None] | None = None
-        """Told why, once, when the connection is no more."""
+        """Called with the reason, once, when the connection is lost."""
         self._timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
         self._reader = hiredis.Reader()
@@ -51,7 +51,7 @@ class RedisConnection(asyncio.Protocol):
         return self._transport is not None and not self._transport.is_closing()
 
     def send(self, commands: Sequence[Command]) -> asyncio.Future[list[Reply]]:
-        """Write *commands*; the future has all their replies, error replies as values, or RedisAway."""
+        """Write *commands*; return a future of all their replies, error replies as values, or RedisAway."""
         if self._transport is None or self._transport.is_closing():
             raise RedisAway(f"Redis is away: {self._lost_by}")
         if self._is_full or self._pending + len(commands) > PENDING_LIMIT:
@@ -68,7 +68,7 @@ class RedisConnection(asyncio.Protocol):
         return whole
 
     def abort(self, why: str) -> None:
-        """Give the connection up; what waits ends with RedisAway."""
+        """Abort the connection; what waits ends with RedisAway."""
         self._lost_by = why
         if self._transport is not None:
             self._transport.abort()

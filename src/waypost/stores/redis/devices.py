@@ -1,4 +1,4 @@
-"""A cache of who has which device, in front of any registry.
+"""A cache of users' devices, in front of any registry.
 
     <prefix>devices:<app>:<user>    hash, gone after the TTL
         d           the user's active devices, none included: msgpack
@@ -32,7 +32,7 @@ from waypost.telemetry import Metric, Telemetry
 User = tuple[AppId, UserId]
 
 OWED_LIMIT: Final = 10_000
-"""Changes that could not be told to Redis and are remembered until they can; the TTL sees to any beyond."""
+"""The most changes remembered that could not be told to Redis; the TTL ends any beyond."""
 
 _FORGET = Script("""
 redis.call('DEL', KEYS[1])
@@ -76,7 +76,7 @@ _rows = msgspec.msgpack.Decoder(
 
 
 class CachedDevices:
-    """See Devices: ``for_users`` reads through the cache, everything else goes to the registry itself."""
+    """The registry behind a cache: ``for_users`` reads through it, everything else goes to the registry itself."""
 
     def __init__(self, devices: Devices, redis: Redis, settings: RedisSettings, telemetry: Telemetry) -> None:
         self._devices = devices
@@ -218,7 +218,7 @@ def _written(devices: Sequence[Device]) -> bytes:
 
 
 def _read(user: User, fields: dict[bytes, bytes]) -> list[Device] | None:
-    """The devices that are cached; None where none are, or nothing that this version understands."""
+    """Read the cached devices; None where none are, or nothing that this version understands."""
     written = fields.get(b"d")
     if written is None:
         return None

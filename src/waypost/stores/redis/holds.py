@@ -47,10 +47,10 @@ return 0
 
 
 class RedisHolds:
-    """See Holds."""
+    """The held dedup keys in Redis: see Holds."""
 
     def __init__(self, redis: Redis, prefix: str, look_up: LookUp | None = None) -> None:
-        """*look_up* asks a store that lasts for keys that Redis does not know: it may have lost them."""
+        """Create the store; *look_up* asks a lasting store for keys that Redis does not know: it may have lost them."""
         self._redis = redis
         self._look_up = look_up
         self._prefix = f"{prefix}dedup:"
@@ -82,7 +82,7 @@ class RedisHolds:
             await self._redis.execute(said)
 
     async def forget(self, keys: Sequence[bytes]) -> int:
-        """End windows and holds now; how many there were."""
+        """End windows and holds now; return how many there were."""
         if not keys:
             return 0
         return sum(await self._redis.execute([("DEL", self._key(key)) for key in keys]))
@@ -90,7 +90,7 @@ class RedisHolds:
     async def _hold_kind(
         self, kind: ClaimKind, arrivals: Sequence[NewNotification], answers: list[Held], taken: list[list[Claim]]
     ) -> set[NotificationId]:
-        """Hold the keys of one kind for those that nothing was said against yet; what of the answers is durable."""
+        """Hold keys of one kind for arrivals that nothing refused yet; return what of the answers is durable."""
         asked = [
             (n, claim, answer)
             for n, (arrival, answer) in enumerate(zip(arrivals, answers, strict=True))
@@ -129,7 +129,7 @@ class RedisHolds:
         answers: list[Held],
         taken: Sequence[Sequence[Claim]],
     ) -> set[NotificationId]:
-        """Answer what the store knows, and give what of that is durable; a store that is away knows nothing."""
+        """Answer what the store knows, and return what of that is durable; a store that is away knows nothing."""
         keys = [claim.key for claims in taken for claim in claims]
         try:
             found = await look_up(keys, arrivals[0].notification.created_at)
@@ -165,10 +165,10 @@ Forget = Callable[[Sequence[bytes]], Awaitable[int]]
 
 
 class ForgetfulDedup:
-    """See Dedup: a window that is ended ends in Redis as well."""
+    """The dedup keys of a store: a window that is ended there ends in Redis as well."""
 
     def __init__(self, dedup: Dedup, forget: Forget, holds: RedisHolds) -> None:
-        """*forget* ends windows in the store, also of what is not recorded there yet."""
+        """Create it; *forget* ends windows in the store, also of what is not recorded there yet."""
         self._dedup = dedup
         self._forget = forget
         self._holds = holds

@@ -18,7 +18,7 @@ from waypost.stores.redis.commands import Command, Redis, RedisAway, Reply, Scri
 from waypost.telemetry import Event, Telemetry
 
 NOTE_MS: Final = 7 * 24 * 3_600_000
-"""Longer than an entry stays open; the notes of entries that somebody else acknowledges go by themselves."""
+"""Milliseconds that notes are kept, longer than an entry stays open, if somebody else acknowledges it."""
 IDLE_CONSUMER_MS: Final = 3_600_000
 """A consumer that holds nothing and was silent for so long is forgotten: each process has a name of its own."""
 BLOCK_MS: Final = 5_000
@@ -75,7 +75,7 @@ return 1
 
 
 class RedisJobs:
-    """See Jobs; besides, a bell that rings when entries come into an empty stream."""
+    """A consumer of a stream of jobs: see Jobs; it also signals when entries come into an empty stream."""
 
     def __init__(
         self,
@@ -88,8 +88,8 @@ class RedisJobs:
         min_idle_ms: int,
         telemetry: Telemetry,
     ) -> None:
-        """*listening* waits inside Redis and so has a connection of its own, which allows for BLOCK_MS of silence;
-        *consumer* is a name that no other process has or had.
+        """Create the consumer; *listening* waits inside Redis and so has a connection of its own, which allows for
+        BLOCK_MS of silence; *consumer* is a name that no other process has or had.
         """
         self._redis = redis
         self._listening = listening
@@ -106,11 +106,11 @@ class RedisJobs:
         self._is_stopping = False
 
     async def start(self) -> None:
-        """Begin to listen."""
+        """Start listening."""
         self._ring = asyncio.create_task(self._listen(), name="jobs")
 
     async def silence(self) -> None:
-        """Read nothing more."""
+        """Stop reading."""
         self._is_stopping = True
         if self._client is not None:
             with contextlib.suppress(RedisAway):
@@ -121,7 +121,7 @@ class RedisJobs:
                 await self._ring
 
     async def leave(self) -> None:
-        """Take this consumer out of the group, unless it leaves entries behind: they would go with it."""
+        """Remove this consumer from the group, unless it leaves entries behind: they would go with it."""
         with contextlib.suppress(RedisAway):
             await self._redis.execute([_LEAVE([self._stream], self._group, self._consumer)])
 
@@ -187,7 +187,7 @@ class RedisJobs:
             raise
 
     async def _claim(self, n: int) -> list[HandedJob]:
-        """Take over what was silent for long enough, a page of the pending list; with how often it was handed out."""
+        """Claim what was silent for long enough, a page of the pending list; each with its number of deliveries."""
         who = (self._stream, self._group, self._consumer)
         claim: Command = ("XAUTOCLAIM", *who, self._min_idle_ms, self._claims_from or b"0-0", "COUNT", n)
         ((cursor, claimed, *trimmed),) = await self._asked([claim])

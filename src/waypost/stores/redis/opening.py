@@ -9,7 +9,7 @@ from waypost.telemetry import Telemetry
 
 
 def redis_of(settings: RedisServer, telemetry: Telemetry) -> Redis:
-    """Not yet started; ConfigurationError where the settings mean nothing."""
+    """Build a Redis client, not yet started; ConfigurationError where the settings mean nothing."""
     if settings.cluster:
         from waypost.stores.redis.cluster import ClusterClient  # noqa: PLC0415 - redis-py takes long to import
 

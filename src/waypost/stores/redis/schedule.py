@@ -61,10 +61,10 @@ return redis.call('ZREM', KEYS[1], unpack(ARGV))
 
 
 class RedisSchedule:
-    """See Schedule; never the only holder of what is due."""
+    """The schedule in Redis: see Schedule; never the only holder of what is due."""
 
     def __init__(self, redis: Redis, prefix: str, claim_ms: int = 60_000) -> None:
-        """*claim_ms*: how long a claim holds that is neither confirmed nor put back."""
+        """Create it; *claim_ms*: how long a claim holds that is neither confirmed nor put back."""
         self._redis = redis
         name = f"{prefix}{{delayed_queue}}"
         self._keys = [name, f"{name}:bodies", f"{name}:claims", f"{name}:failures"]

@@ -1,4 +1,4 @@
-"""What an operator can choose about Redis."""
+"""Settings of Redis."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 
 class RedisServer(Struct, frozen=True, kw_only=True):
-    """One Redis: a single server, the primary that Sentinels name, or a cluster."""
+    """A Redis: a single server, the primary that Sentinels name, or a cluster."""
 
     url: str
     """`redis://[[user]:password@]host[:port][/db]`, or `rediss://` for TLS. With `sentinels`, the host is the
@@ -49,6 +49,6 @@ class RedisSourceSettings(RedisServer, frozen=True, kw_only=True):
 
     @property
     def dead_letters_stream(self) -> str:
-        """As set; by default in the slot of the stream, which a cluster asks for."""
+        """The stream of dead letters as set; by default in the slot of the stream, which a cluster asks for."""
         tagged = f"{{{self.stream}}}" if self.cluster and "{" not in self.stream else self.stream
         return self.dead_letters or f"{tagged}.dead"

@@ -25,7 +25,7 @@ from waypost.telemetry import Silent
 
 NOBODY: Final = "waypost-nobody"
 DEAD_LIMIT: Final = 100_000
-"""Dead letters that are kept at least; the oldest go (XADD MAXLEN ~)."""
+"""The least dead letters that are kept; the oldest go (XADD MAXLEN ~)."""
 _FIELDS_COPIED: Final = 1_000
 _AGO_MS: Final = 24 * 3_600_000
 """Longer than anything may be idle; a reader that holds nothing and was silent for so long is forgotten."""
@@ -64,10 +64,10 @@ end
 
 
 class RedisSource:
-    """See Source."""
+    """A source on a Redis stream: see Source."""
 
     def __init__(self, settings: RedisSourceSettings, *, measures: bool) -> None:
-        """Of all readers of a machine one *measures*: what there is to do is the group's, not a reader's."""
+        """Create the reader; of all readers of a machine one *measures*: the backlog is the group's, not a reader's."""
         self.stream = settings.stream
         self._group = settings.group
         self._dead = settings.dead_letters_stream
@@ -79,7 +79,7 @@ class RedisSource:
         self._writing = redis_of(settings, Silent())
         self._loop = asyncio.get_running_loop()
         self._scanned = b"0-0"
-        """How far the stream was searched for what others hold too long."""
+        """The id up to which the stream was searched for what others hold too long."""
         self._scan_at_s = 0.0
         self._is_started = False
         self._is_member = False
@@ -152,7 +152,7 @@ class RedisSource:
         return ReadingLag(ours.get(b"lag"), ours.get(b"pending"))
 
     async def _claimed(self) -> list[Reply]:
-        """What others have held for too long; looked for twice in that time."""
+        """Claim what others have held for too long; looked for twice in that time."""
         if self._loop.time() < self._scan_at_s:
             return []
         claim = ("XAUTOCLAIM", self.stream, self._group, self._reader, self._claim_idle_ms, self._scanned)

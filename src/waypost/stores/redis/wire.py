@@ -21,7 +21,7 @@ from waypost.telemetry import Telemetry
 FIRST_PAUSE_S: Final = 0.05
 LONGEST_PAUSE_S: Final = 1.0
 SETTLED_AFTER_S: Final = 1.0
-"""A connection that lasted less counts as a failed attempt: a server that drops whoever comes is not stormed."""
+"""Seconds that a connection must last not to count as a failed attempt: a server that drops all is not stormed."""
 
 
 class SinglePrimary:
@@ -123,7 +123,7 @@ class SinglePrimary:
         await lost
 
     async def _connect(self) -> RedisConnection:
-        """Open a connection and say who we are; a server that refuses that, or is no primary, is left again."""
+        """Open a connection and authenticate; a server that refuses that, or is no primary, is left again."""
         greeting = _greeting(self._address)
         host, port = self._address.host, self._address.port
         if self._sentinels:
@@ -142,7 +142,7 @@ class SinglePrimary:
         return connection
 
     async def _ask_sentinels(self) -> tuple[str, int]:
-        """Where the primary is, by the first Sentinel that says so; that one is asked first from then on."""
+        """Ask the Sentinels where the primary is; the first that says so is asked first from then on."""
         password = self._settings.sentinel_password
         question: list[Command] = [("AUTH", password)] if password else []
         question.append(("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._address.host))

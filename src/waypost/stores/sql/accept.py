@@ -46,7 +46,7 @@ Batch = Sequence[NewNotification | Replay]
 
 
 def accept_kind(slice_h: int, also: AlsoWrite | None = None) -> OperationKind[Batch, list[Acceptance]]:
-    """The operation; *slice_h* is how many hours of keys share a table."""
+    """Build the operation; *slice_h* is how many hours of keys share a table."""
     slices = Slices(slice_h)
 
     def run(transaction: Transaction, ops: Sequence[Batch]) -> list[list[Acceptance]]:
@@ -67,7 +67,7 @@ def _answer(arrivals: Arrivals, transaction: Transaction, item: NewNotification 
 
 
 class Arrivals:
-    """What a transaction's arrivals meet, and what they leave to be written."""
+    """The arrivals of a transaction: what they meet, and what they leave to be written."""
 
     def __init__(
         self, transaction: Transaction, arrivals: Sequence[NewNotification], slices: Slices, shards_after: int = 0
@@ -75,7 +75,7 @@ class Arrivals:
         self._transaction = transaction
         self._slices = slices
         self._shards_after = shards_after
-        """Their rows are of the shards after so many, where nobody leases them."""
+        """The number that is added to their shards: those rows are nobody's to lease."""
         known = self._ask_for([arrival.notification.id for arrival in arrivals])
         claims = [claim for arrival in arrivals for claim in arrival.claims]
         claimed = dedup.LookUp(transaction.connection, claims, transaction.now, slices)
@@ -86,7 +86,7 @@ class Arrivals:
         self._claims: list[tuple[Claim, NotificationId]] = []
 
     def _ask_for(self, ids: Sequence[NotificationId]) -> Answer:
-        """Which of *ids* are known, and whose duplicates they are."""
+        """Ask which of *ids* are known, and whose duplicates they are."""
         connection = self._transaction.connection
         if not connection.dialect.has_other_writers:
             newest: bytes = next(iter(connection.execute(_NEWEST).fetchall()), (b"",))[0]
@@ -122,7 +122,7 @@ class Arrivals:
                 self._claims.append((claim, first_id))
 
     def _keep(self, arrival: NewNotification, duplicate_of: NotificationId | None) -> None:
-        """Note a new row, the counter and the journal's word for it."""
+        """Keep a new row, the counter's change and the journal's move, to be written."""
         notification = arrival.notification
         at = notification.created_at
         self._known[notification.id] = duplicate_of
@@ -137,11 +137,11 @@ class Arrivals:
         self._transaction.moves.append(move)
 
     def fresh(self) -> list[NewNotification]:
-        """Those of what was kept that are leasable now."""
+        """Return those of what was kept that are leasable now."""
         return [arrival for _, due_at, _, _, arrival in self._rows if due_at == 0]
 
     def write(self) -> Sequence[int]:
-        """Write all that was kept; its numbers."""
+        """Write all that was kept; return its numbers."""
         if not self._rows:
             return ()
         connection = self._transaction.connection

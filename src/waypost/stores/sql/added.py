@@ -35,5 +35,5 @@ def make_missing(
 
 
 def names_of_notifications(tables: Sequence[AddedTable]) -> tuple[str, ...]:
-    """The names of those whose rows belong to notifications."""
+    """Name the tables whose rows belong to notifications."""
     return tuple(table.name for table in tables if table.of_notification)

@@ -36,17 +36,17 @@ _OLDER = (
 
 
 class TakeBack(Struct, frozen=True):
-    """An order to withdraw one notification; what is held stays with its worker."""
+    """An order to withdraw one notification; what is leased stays with its worker."""
 
     app: AppId
     id: NotificationId
     why: str | None
-    """None closes what was withdrawn before, for the reason given then."""
+    """The reason; None closes what was withdrawn before, for the reason given then."""
     held: LeasedTargets = LeasedTargets()
 
 
 class Note(Struct, frozen=True):
-    """An order to note a confirmation; what is held stays with its worker."""
+    """An order to note a confirmation; what is leased stays with its worker."""
 
     confirm: Confirm
     held: LeasedTargets = LeasedTargets()
@@ -63,7 +63,7 @@ Answers = list[Amended | None]
 
 
 def order_of(amendment: Withdraw | Confirm, held: LeasedTargets) -> Order:
-    """Say *amendment* as an order, given what is leased."""
+    """Build the order for *amendment*, given what is leased."""
     match amendment:
         case Withdraw(app, notification_id, why):
             return TakeBack(app, notification_id, why, held)
@@ -74,7 +74,7 @@ def order_of(amendment: Withdraw | Confirm, held: LeasedTargets) -> Order:
 
 
 def to_confirm(orders: Sequence[Order]) -> frozenset[NotificationId]:
-    """The notifications of which all receipts are needed, final or not."""
+    """Return the notifications of which all receipts are needed, final or not."""
     return frozenset(order.id for order in orders if isinstance(order, Note))
 
 
@@ -90,11 +90,11 @@ def _run(transaction: Transaction, ops: Sequence[Orders]) -> list[Answers]:
 
 AMEND: OperationKind[Orders, Answers] = OperationKind("amend", _run, durable=True)
 CLOSE: OperationKind[Orders, Answers] = OperationKind("close", _run, durable=False, patient=True)
-"""The end of what was withdrawn while it was leased, and was given back or lost."""
+"""The operation that closes what was withdrawn while it was leased, and was given back or lost."""
 
 
 def carry_out(transaction: Transaction, case: PendingChange | None, order: Order) -> Amended:
-    """Take one order into its *case*; somebody else writes it."""
+    """Apply one order to its *case*; somebody else writes it."""
     if isinstance(order, TakeBack):
         return take_back(transaction, case, order)
     if case is None or case.progress.app != order.confirm.app:
@@ -105,7 +105,7 @@ def carry_out(transaction: Transaction, case: PendingChange | None, order: Order
 
 
 def take_back(transaction: Transaction, case: PendingChange | None, order: TakeBack) -> Withdrawal:
-    """Take one withdrawal into its *case*; somebody else writes it."""
+    """Apply one withdrawal to its *case*; somebody else writes it."""
     if case is None or case.progress.app != order.app:
         return NotOpen(None)
     step, answer = case.progress.withdraw(order.why, _held(case, order), transaction.now)
@@ -117,19 +117,19 @@ def take_back(transaction: Transaction, case: PendingChange | None, order: TakeB
 
 
 def _mine(transaction: Transaction, case: PendingChange | None) -> PendingChange | None:
-    """The case, unless it is the log's and waits in a shard that is another process's by now."""
+    """Return the case, unless it is the log's and waits in a shard that is another process's by now."""
     if case is None or case.shard < SHARDS or case.progress.is_final or transaction.owned is None:
         return case
     return case if case.shard % SHARDS in transaction.owned else None
 
 
 def _held(case: PendingChange, order: Order) -> LeasedTargets:
-    """What is leased: of the log's, all that does not wait may be, which its workers alone know."""
+    """Return what is leased: of the log's, all that does not wait may be, which its workers alone know."""
     return order.held if case.shard < SHARDS else LeasedTargets(True, order.held.targets)
 
 
 def older(connection: Connection, order: Supersede) -> list[NotificationId]:
-    """The notifications that a supersession is about: of a collapse key the open ones that are recorded."""
+    """List the notifications that a supersession is about: of a collapse key the open ones that are recorded."""
     if not isinstance(order.of, Collapse):
         return [order.of]
     rows = connection.execute(_OLDER, (order.app, order.of.user_id, order.by)).fetchall()

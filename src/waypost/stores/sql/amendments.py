@@ -1,4 +1,4 @@
-"""Who decides an amendment: the process that owns the shard, since it alone knows what is leased.
+"""The decision on an amendment, by the process that owns the shard, since it alone knows what is leased.
 
 For a shard of its own a process decides at once; for one without an owner it takes the lock, decides and lets go; the
 owner of any other is told, decides, and tells the answer. Of what is final nothing is leased: whoever is asked decides.
@@ -40,10 +40,10 @@ _ANSWERED = "amended"
 _FIND = "SELECT id, shard, app, status FROM notification WHERE id IN ({keys})"
 
 _PER_QUESTION = 20
-"""So many amendments, in base64, take two thirds of the largest message there is (NotifyPeers)."""
+"""The most amendments a message: in base64 they take two thirds of the largest there is (NotifyPeers)."""
 
 _ROUNDS = 3
-"""How often the owners are looked for where shards move meanwhile."""
+"""The number of times that the owners are looked for where shards move meanwhile."""
 
 _Wanted = Mapping[int, Withdraw | Confirm]
 """What is to be done, by number: one notification may be amended several times."""
@@ -51,10 +51,10 @@ _Given = dict[int, Amended]
 
 
 class _Place(Struct, frozen=True):
-    """Where a notification is."""
+    """The place of a notification."""
 
     shard: int
-    """Of the log's, the one that its user would be in: by that its waits are leased."""
+    """The shard; of the log's, the one that its user would be in: by that its waits are leased."""
     is_final: bool
 
     @property
@@ -85,7 +85,7 @@ class _Asked(Struct):
 
 
 async def spread(database: Database, amendments: Sequence[Amendment]) -> list[list[Withdraw | Confirm]]:
-    """Say which withdrawals and confirmations each of *amendments* stands for."""
+    """List the withdrawals and confirmations that each of *amendments* stands for."""
     orders = [each for each in amendments if isinstance(each, Supersede)]
 
     def query(connection: Connection) -> list[list[NotificationId]]:
@@ -98,7 +98,7 @@ async def spread(database: Database, amendments: Sequence[Amendment]) -> list[li
 
 
 class Amendments:
-    """Decides what is this process's to decide and asks for the rest."""
+    """The amendments of a process: it decides what is its own to decide and asks for the rest."""
 
     def __init__(
         self,
@@ -116,13 +116,13 @@ class Amendments:
         self._asked: dict[bytes, _Asked] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._deciding: Counter[int] = Counter()
-        """How many decisions are being written, by shard."""
+        """The number of decisions that are being written, by shard."""
         if peers is not None:
             peers.on(_ASKED, self._on_question)
             peers.on(_ANSWERED, self._on_answer)
 
     async def amend(self, amendments: Sequence[Amendment]) -> list[Amended]:
-        """One answer per item; Unavailable where the owner did not say, or changed every time: ask again."""
+        """Answer each item; Unavailable where the owner did not say, or changed every time: ask again."""
         parts = await spread(self._database, amendments)
         wanted: _Wanted = dict(enumerate(each for part in parts for each in part))
         answers: _Given = {}
@@ -153,7 +153,7 @@ class Amendments:
         return answers | (await self._ask(elsewhere) if elsewhere else {})
 
     async def _places_of(self, wanted: _Wanted) -> _Places:
-        """The places of those that their app has: what is another's is not kept from being leased."""
+        """Find the places of those that their app has: what is another's is not kept from being leased."""
         ids = list(dict.fromkeys(each.id for each in wanted.values()))
         rows = await self._database.read_to_lease(lambda connection: list(select_in(connection, _FIND, ids)))
         found: dict[tuple[NotificationId, AppId], _Place] = {
@@ -162,7 +162,7 @@ class Amendments:
         return {n: found[key] for n, each in wanted.items() if (key := (each.id, each.app)) in found}
 
     def busy_shards(self) -> set[int]:
-        """The shards of which an amendment is being written."""
+        """Return the shards of which an amendment is being written."""
         return set(self._deciding)
 
     async def _decide(self, wanted: _Wanted, places: _Places) -> _Given:
@@ -201,7 +201,7 @@ class Amendments:
         if left:
             with contextlib.suppress(Unavailable):  # the store is closing: whoever releases it closes it
                 closing = self._database.commits.submit(CLOSE, left, len(left))
-                closing.add_done_callback(lambda done: done.cancelled() or done.exception())  # the same
+                closing.add_done_callback(lambda done: done.cancelled() or done.exception())  # as above
 
     async def _ask(self, wanted: _Wanted) -> _Given:
         """Ask the owners of any number of notifications, a message's worth at a time."""

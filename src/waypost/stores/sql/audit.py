@@ -24,7 +24,7 @@ _DROP = "DELETE FROM audit WHERE seq IN (SELECT seq FROM audit WHERE at < ? ORDE
 
 
 class _Old(Struct, frozen=True):
-    """What to drop at most."""
+    """A page of old entries to drop, at most."""
 
     before: Instant
     n: int

@@ -23,7 +23,7 @@ from waypost.stores.sql.rows import content_body, seqs
 from waypost.stores.sql.transaction import Op, OperationKind, Result, Transaction
 
 UPLOAD_LIMIT_MS = DAY_MS
-"""A job whose list is not complete by then is cancelled."""
+"""Milliseconds after which a job is cancelled whose list is not complete by then."""
 
 _BY_KEY = "SELECT id, app, body_hash FROM bulk_job WHERE key = ?"
 _TAKEN = "SELECT max(created_at) FROM bulk_job"
@@ -72,7 +72,7 @@ _LEFT = "SELECT 1 FROM notification WHERE id >= ? AND id < ? AND job = ? LIMIT 1
 
 
 class SqlBulk:
-    """See ports.bulk.Bulk."""
+    """The bulk jobs of the store: see ports.bulk.Bulk."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -139,7 +139,7 @@ class _Ordered(Struct, frozen=True):
 
 
 class _Leftovers(Struct, frozen=True):
-    """What there is to clear away: jobs to finish, uploads that were given up, the list of one that has ended."""
+    """The leftovers to clear away: jobs to finish, uploads that were given up, the list of one that has ended."""
 
     done: tuple[int, ...]
     late: tuple[int, ...]
@@ -152,7 +152,7 @@ _job = msgspec.msgpack.Decoder(BulkJob).decode
 
 
 def _rate_in(body: bytes) -> int | None:
-    """The rate that a job asks for; of one that cannot be read none, since its walk will say so, and it alone fails."""
+    """Read the rate that a job asks for; None for an unreadable one: its walk reports that, and it alone fails."""
     try:
         return _job(body).rate
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -182,7 +182,7 @@ def _create_one(connection: Connection, new: _New) -> JobCreated | JobConflict:
 
 
 def _at_an_instant_of_its_own(connection: Connection, job: BulkJob) -> BulkJob:
-    """The ids of its recipients begin with it, and lead back to it."""
+    """Give the job an instant of its own: the ids of its recipients begin with it, and lead back to it."""
     newest = Instant(connection.execute(_TAKEN).fetchone()[0] or 0)
     if job.created_at > newest:
         return job

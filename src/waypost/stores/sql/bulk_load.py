@@ -56,22 +56,22 @@ PIECE_COLUMNS = "seq, job, n, shard, after_user, until_user, written"
 
 
 class Read(Struct, frozen=True):
-    """A piece as leased from: who is still to be told, and what fills their placeholders."""
+    """A piece as leased from: the recipients still to be told, and the values of their placeholders."""
 
     row: PieceRow
     items: tuple[WorkItem, ...]
     variables: dict[NotificationId, bytes]
     due: int
-    """Rows that the piece has once all of *items* are written."""
+    """The number of rows that the piece has once all of *items* are written."""
 
 
 def read_job(connection: Connection, number: int) -> BulkJob:
-    """A job that has pieces."""
+    """Read a job that has pieces."""
     return job_of(connection.execute(f"{FROM_JOB} WHERE number = ?", (number,)).fetchone())
 
 
 def read_piece(connection: Connection, job: BulkJob, row: PieceRow, *, with_devices: bool) -> Read:
-    """Everyone of *row* who has no row yet, in the order of their user ids; *with_devices* where those are here."""
+    """Read everyone of *row* without a row yet, by user id; *with_devices* where those are here."""
     audience = list(read_audience(connection, job, row))
     known: set[NotificationId] = set()
     if row.written:
@@ -90,7 +90,7 @@ def read_piece(connection: Connection, job: BulkJob, row: PieceRow, *, with_devi
 
 
 def read_audience(connection: Connection, job: BulkJob, row: PieceRow) -> Iterator[Audience]:
-    """The recipients of *row* with the devices that the job is for."""
+    """Read the recipients of *row* with the devices that the job is for."""
     devices: list[Row] = []
     user: tuple[Any, Any] | None = None
     for user_id, own, *device in _rows(connection, job, row):

@@ -50,7 +50,7 @@ class _Piece:
 
 
 class Pieces:
-    """Loaded pieces, oldest first, and which recipient belongs to which."""
+    """The loaded pieces, oldest first, and which recipient belongs to which."""
 
     def __init__(self, database: Database, *, with_devices: bool) -> None:
         self._database = database
@@ -60,32 +60,32 @@ class Pieces:
         self._loading: set[int] = set()
         self._jobs: dict[int, BulkJob] = {}
         self._failures: Counter[int] = Counter()
-        """By job, how many of its pieces in a row could not be read."""
+        """The number of pieces of each job in a row that could not be read."""
         self._turn = 0
         """The job that was served last."""
 
     def holds(self, notification_id: NotificationId) -> bool:
-        """Whether it is a recipient's that is leased here and has no row yet."""
+        """Tell whether it is a recipient's that is leased here and has no row yet."""
         return notification_id in self._piece_of
 
     def busy_shards(self) -> set[int]:
-        """The shards of pieces of which something is leased."""
+        """Return the shards of pieces of which something is leased."""
         return {piece.row.shard for piece in self._loaded.values() if piece.held}
 
     def keep(self, shards: Collection[int]) -> None:
-        """Hand out nothing more of other shards: their owner reads what is left of them."""
+        """Drop the pieces of other shards: their owner reads what is left of them."""
         for piece in [piece for piece in self._loaded.values() if piece.row.shard not in shards]:
             piece.waiting.clear()
             self._forget_if_done(piece)
 
     def depth(self, connection: Connection, shards: frozenset[int]) -> int:
-        """How many recipients of running jobs wait in *shards*."""
+        """Count the recipients of running jobs that wait in *shards*."""
         sql = _WAITING.format(shards=in_shards(shards))
         waiting: int = sum(connection.execute(sql, (job,)).fetchone()[0] for job in running_jobs(connection))
         return max(0, waiting - len(self._piece_of))
 
     def take(self, running: Collection[int], n: int) -> list[WorkItem]:
-        """Lease at most *n* recipients of the *running* jobs, of what is loaded."""
+        """Lease at most *n* recipients of the *running* jobs, from the loaded pieces."""
         items: list[WorkItem] = []
         for piece in list(self._loaded.values()):
             if piece.row.job not in running:  # paused: read again when it goes on; cancelled: never
@@ -146,7 +146,7 @@ class Pieces:
         self._loaded[read.row.seq] = _Piece(read)
 
     def _next(self, connection: Connection, shards: frozenset[int]) -> PieceRow | None:
-        """The oldest open piece of the job whose turn it is."""
+        """Find the oldest open piece of the job whose turn it is."""
         sql = _NEXT.format(shards=in_shards(shards))
         for job in sorted(running_jobs(connection), key=lambda job: (job <= self._turn, job)):
             after = -1
@@ -166,7 +166,7 @@ class Pieces:
         return job
 
     def to_write(self, settled: Iterable[Settled]) -> list[PieceSettled]:
-        """What a settle writes of each piece."""
+        """Build what a settle writes of each piece."""
         by_piece: dict[int, list[tuple[Settled, bytes | None]]] = {}
         for one in settled:
             piece = self._piece_of[one.notification.id]
@@ -174,7 +174,7 @@ class Pieces:
         return [PieceSettled(seq, self._loaded[seq].due, tuple(rows)) for seq, rows in by_piece.items()]
 
     def give_back(self, notification_id: NotificationId, shards: Collection[int]) -> None:
-        """Nothing was done for this recipient; they are handed out again while the piece is of *shards*."""
+        """Give back a recipient for whom nothing was done; they are handed out again while the piece is of *shards*."""
         piece = self._piece_of.pop(notification_id)
         item = piece.held.pop(notification_id)
         if piece.row.shard in shards:
@@ -182,7 +182,7 @@ class Pieces:
         self._forget_if_done(piece)
 
     def written(self, ids: Iterable[NotificationId]) -> None:
-        """These recipients have their row."""
+        """Forget recipients who have their row."""
         for one in ids:
             piece = self._piece_of.pop(one, None)
             if piece is not None:
@@ -199,7 +199,7 @@ def _fail(transaction: Transaction, ops: Sequence[tuple[int, str]]) -> list[tupl
 
 
 def _fail_one(connection: Connection, job: int, failure: str) -> tuple[str, bytes] | None:
-    """The app and the id of a job that was stopped; None where it does not run any more."""
+    """Stop a job, and return its app and id; None where it does not run any more."""
     named: tuple[str, bytes] | None = connection.execute(_NAMES, (job,)).fetchone()
     if named is not None:
         connection.execute(_FAIL, (failure, job))
@@ -210,5 +210,5 @@ _FAILING = OperationKind("bulk_fail", _fail, durable=True)
 
 
 def running_jobs(connection: Connection) -> list[int]:
-    """The numbers of jobs that may be sent."""
+    """List the numbers of jobs that may be sent."""
     return [row[0] for row in connection.execute(_RUNNING)]

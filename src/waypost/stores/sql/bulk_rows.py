@@ -25,23 +25,23 @@ _job = msgspec.msgpack.Decoder(BulkJob).decode
 
 
 def job_body(job: BulkJob) -> bytes:
-    """A job as stored: its content lies beside it, once."""
+    """Encode a job as stored: its content lies beside it, once."""
     return _encode(msgspec.structs.replace(job, content=Content()))
 
 
 def job_of(row: Row) -> BulkJob:
-    """The job in a row of JOB."""
+    """Read the job in a row of JOB."""
     return msgspec.structs.replace(_job(row[1]), content=content_of(row[2]))
 
 
 def find_job(connection: Connection, app: AppId, job: JobId) -> Row | None:
-    """The row of JOB of a job, if the app has such a one."""
+    """Find the row of JOB of a job, if the app has such a one."""
     row: Row | None = connection.execute(f"{FROM_JOB} WHERE id = ? AND app = ?", (job, app)).fetchone()
     return row
 
 
 def record_of(connection: Connection, row: Row) -> JobRecord:
-    """A job as it stands: who has no record yet is pending, or cancelled with the job."""
+    """Build the record of a job; recipients without a record are pending, or cancelled with the job."""
     counts: dict[NotificationStatus, int] = {}
     with_record = 0
     for status, n in connection.execute(_COUNTS, (row[0],)):
@@ -58,10 +58,10 @@ def record_of(connection: Connection, row: Row) -> JobRecord:
 
 
 def has_ended(state: str) -> bool:
-    """Whether a stored state is final."""
+    """Tell whether a stored state is final."""
     return JobState(state) in ENDED
 
 
 def encoded(value: Any) -> bytes:
-    """Variables as stored."""
+    """Encode variables as stored."""
     return _encode(value)

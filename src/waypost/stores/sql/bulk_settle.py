@@ -32,7 +32,7 @@ _INSERT = (
     " VALUES "
 )
 _SHARD = 4
-"""Where a notification's row says its shard."""
+"""The column of a notification's row that has its shard."""
 _VALUES = f"({'?, ' * 21}1)"
 _PIECE = "SELECT job, shard FROM bulk_piece WHERE seq = ?"
 _WRITTEN = (
@@ -43,11 +43,11 @@ _CORRECT = "UPDATE bulk_job SET total = total + ?, left_out = left_out + ? WHERE
 
 
 class PieceSettled(Struct, frozen=True):
-    """What became of recipients of one piece, each with what fills their placeholders."""
+    """The settlements of recipients of one piece, each with the values of their placeholders."""
 
     seq: int
     due: int
-    """Rows that the piece has once it is done."""
+    """The number of rows that the piece has once it is done."""
     settled: tuple[tuple[Settled, bytes | None], ...]
 
 
@@ -64,7 +64,7 @@ class _Born(PendingChange):
         self.variables = variables
 
     def row(self, transaction: Transaction) -> Row:
-        """What _INSERT binds."""
+        """Return the values that _INSERT binds."""
         at = transaction.now if self.finished else None
         return (self.seq, self.progress.status, None, at, self.job, self.variables, *self.columns)
 

@@ -31,7 +31,7 @@ _LISTED = "SELECT 1 FROM bulk_recipient WHERE job = ? AND user_id = ?"
 
 
 class SqlBulkViews:
-    """See ports.bulk.BulkViews."""
+    """The reads of bulk jobs: see ports.bulk.BulkViews."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -75,7 +75,7 @@ def _recipient(connection: Connection, app: AppId, job_id: JobId, user_id: UserI
 
 
 def waiting_recipient(connection: Connection, app: AppId, notification_id: NotificationId) -> NotificationRecord | None:
-    """The notification of a recipient who is enqueued and has no row yet: found from the id alone."""
+    """Find the notification of a recipient who is enqueued and has no row yet, from the id alone."""
     row = connection.execute(_MADE_AT, (created_at(notification_id), app)).fetchone()
     if row is None:
         return None

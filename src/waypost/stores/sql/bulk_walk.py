@@ -23,7 +23,7 @@ from waypost.stores.sql.transaction import OperationKind, Transaction
 
 PAGE_PER_RECIPIENT = 4
 PAGE_LEAST = 100
-"""A page is no larger than what is wanted of it: so many rows for each recipient that may be enqueued, and these."""
+"""The least rows of a page, which is no larger than the recipients that may be enqueued ask for."""
 
 _REGISTRY_PAGE = """\
 SELECT user_id, max(matches), EXISTS (SELECT 1 FROM opt_out WHERE app = ? AND opt_out.user_id = page.user_id), count(*)
@@ -44,7 +44,7 @@ INSERT INTO bulk_piece (job, n, shard, after_user, until_user, expected, written
 
 
 class WalkStep(Struct, frozen=True):
-    """One step of a job's walk, from where it stands."""
+    """A step of a job's walk, from where it stands."""
 
     number: int
     first_piece: int
@@ -56,7 +56,7 @@ class WalkStep(Struct, frozen=True):
 
 
 def matching(registry: RegistryFilter, token_use: str) -> tuple[str, list[Any]]:
-    """The condition on a device that a filter makes, and what it binds."""
+    """Build the condition on a device that a filter makes, and what it binds."""
     conditions, bound = ["active = 1", "token_use = ?"], [token_use]
     for column, words in (("platform", registry.platforms), ("app_version", registry.app_versions)):
         if words:

@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 
 _PAGE_BYTES = 4096
 _CUT_ABOVE = 8
-"""Times the limit: above this the log file itself is cut back, which costs new allocations afterwards."""
+"""The factor of the limit above which the log file itself is cut, at the cost of new allocations afterwards."""
 
 
 class Checkpoint:
-    """Runs a checkpoint when more than *limit_bytes* of the log are not yet in the database, and never waits for it.
+    """A checkpoint that runs when more than *limit_bytes* of the log are not in the database; nothing waits for it.
 
     Behind somebody who reads for long (a backup, a report) nothing can be copied: it is tried again when as much more
     has been written. https://sqlite.org/c3ref/wal_checkpoint_v2.html
@@ -23,10 +23,10 @@ class Checkpoint:
         self._connection = connection
         self._limit_pages = max(1, limit_bytes // _PAGE_BYTES)
         self._tried_at = 0
-        """How long the log was, in pages, when a reader stood in the way."""
+        """The length of the log, in pages, when a reader stood in the way."""
 
     def run_if_due(self) -> None:
-        """Look at the log (without touching it), copy what can be copied, and cut the file where nobody reads it."""
+        """Check the log (without touching it), copy what can be copied, and cut the file where nobody reads it."""
         _, logged, copied = self._pragma("NOOP")
         if logged < self._tried_at:
             self._tried_at = 0  # the log has begun anew

@@ -1,4 +1,4 @@
-"""What waits for its commit: put in on the event loop, taken out by the writer's thread."""
+"""The queue of operations for commit: filled on the event loop, emptied by the writer's thread."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from waypost.stores.sql.pace import CommitPace
 from waypost.stores.sql.transaction import OperationKind
 
 _ACCEPTS_FOR_A_SETTLE: Final = 4
-"""What a row costs that is settled, in rows that are accepted."""
+"""The cost of a row that is settled, in rows that are accepted."""
 LATE_S: Final = 0.25
-"""Once an outcome has waited so long, outcomes have the larger part of the commits."""
+"""Seconds of waiting after which outcomes have the larger part of the commits."""
 
 
 @dataclass(slots=True, eq=False)
@@ -34,7 +34,7 @@ class Queued:
 
 
 class CommitQueue:
-    """Two lines that take turns while both wait: what is accepted, and the rest, which is mostly outcomes.
+    """The queue before a commit: two lines that take turns while both wait: what is accepted, and the rest.
 
     What is accepted has the first turn and the larger ones, since a caller waits. Once outcomes are late that is the
     other way round: what was sent and is not recorded would be sent again after a crash, and what is accepted could
@@ -42,19 +42,19 @@ class CommitQueue:
     """
 
     def __init__(self, commit_rows: int) -> None:
-        """A commit takes about *commit_rows* rows that are settled, or as much work of those that are accepted."""
+        """Create the queue; a commit takes about *commit_rows* settled rows, or as much work of accepted ones."""
         self._commit_rows = commit_rows
         self._wake = threading.Condition()
         self._accepts: deque[Queued] = deque()
         self._others: deque[Queued] = deque()
         self._given_back: list[Queued] = []
         self._was_accepts = False
-        """The last commit was of what is accepted."""
+        """Whether the last commit was of what is accepted."""
         self._pace = CommitPace()
         self.is_closed = False
 
     def put(self, queued: Queued) -> None:
-        """Add it at the end; Unavailable once this is closed."""
+        """Add an operation at the end; Unavailable once this is closed."""
         with self._wake:
             if self.is_closed:
                 raise Unavailable("the store is closing", ErrorCode.SHUTTING_DOWN)
@@ -64,27 +64,27 @@ class CommitQueue:
             self._wake.notify()
 
     def put_first(self, queued: Sequence[Queued]) -> None:
-        """Add what was taken before all others."""
+        """Add operations that are to be taken before all others."""
         with self._wake:
             self._put_first(queued)
 
     def give_back(self, queued: Sequence[Queued]) -> None:
-        """It could not be written: it comes first again, after a pause."""
+        """Give back what could not be written: it comes first again, after a pause."""
         self._given_back += queued
 
     def close(self) -> None:
-        """Nothing more comes in; `wait` ends once nothing is left."""
+        """Close the queue: nothing more comes in; `wait` ends once nothing is left."""
         with self._wake:
             self.is_closed = True
             self._wake.notify()
 
     def wake(self) -> None:
-        """Let the writer look how the store is."""
+        """Wake the writer, to look how the store is."""
         with self._wake:
             self._wake.notify()
 
     def wait(self, is_unwell: Callable[[], bool], pause_s: float) -> bool:
-        """Wait for something to do, and with a store that *is_unwell* no longer than *pause_s*; False is the end."""
+        """Wait for operations, and with a store that *is_unwell* no longer than *pause_s*; False is the end."""
         with self._wake:
             if self._given_back:
                 self._put_first(self._given_back)
@@ -99,7 +99,7 @@ class CommitQueue:
             return True
 
     def take(self, now: float) -> list[Queued]:
-        """Take what goes into the next commit."""
+        """Take the operations of the next commit."""
         with self._wake:
             self._was_accepts = bool(self._accepts) and not (self._was_accepts and bool(self._others))
             late = _age_s(self._others, now) > LATE_S
@@ -120,14 +120,14 @@ class CommitQueue:
             self._pace.ended(now)
 
     def pressure(self, now: float, most_s: float) -> Pressure:
-        """How long is waited, where *most_s* is the most that may be."""
+        """Measure how long is waited, where *most_s* is the most that may be."""
         with self._wake:
             accepts_s = max(self._pace.wait_s, _age_s(self._accepts, now))
             others_s = _age_s(self._others, now)
         return Pressure(accepts_s / most_s, others_s / most_s)
 
     def oldest(self, now: float) -> float:
-        """Since when somebody waits who is not patient; *now* where nobody does."""
+        """Return since when somebody waits who is not patient; *now* where nobody does."""
         with self._wake:
             return min((queued.since for queued in self._all() if not queued.kind.patient), default=now)
 
@@ -153,5 +153,5 @@ class CommitQueue:
 
 
 def _age_s(line: deque[Queued], now: float) -> float:
-    """How long the first of *line* has waited."""
+    """Return how long the first of *line* has waited."""
     return now - line[0].since if line else 0.0

@@ -1,4 +1,4 @@
-"""How every connection to the database is opened.
+"""Connections to the SQLite database: how each is opened.
 
 One SQLite library opens it: ``pysqlite3``, since libraries before 3.51.3 can corrupt a write-ahead log that two
 connections reset at once. Where no wheel fits, the system's library serves a single worker.
@@ -74,7 +74,7 @@ DIALECT = Dialect(
 _EVER = (1 << 63) - 1
 _LIST_SIZES = (1, 8, 64, 512)
 _ROWS_AT_ONCE = (64, 8)
-"""A row costs a third less than in a statement of its own."""
+"""The rows of one statement: a row then costs a third less than in a statement of its own."""
 
 
 class SqliteConnection(dbapi.Connection):  # type: ignore[misc]  # one of two modules
@@ -133,7 +133,7 @@ class SqliteConnection(dbapi.Connection):  # type: ignore[misc]  # one of two mo
 
 
 def _chunks(keys: Sequence[Any]) -> Iterator[list[Any]]:
-    """*keys* in lists of few sizes, each filled up with its last key."""
+    """Split *keys* into lists of few sizes, each filled up with its last key."""
     for start in range(0, len(keys), _LIST_SIZES[-1]):
         chunk = list(keys[start : start + _LIST_SIZES[-1]])
         size = next(size for size in _LIST_SIZES if len(chunk) <= size)
@@ -157,7 +157,7 @@ _PRAGMAS = (
 
 
 def database_path(url: str) -> Path:
-    """The file that *url* names; ConfigurationError where it names no SQLite file."""
+    """Return the file that *url* names; ConfigurationError where it names no SQLite file."""
     named = _FILE.fullmatch(url)
     if named is None or named[1] == ":memory:":
         raise ConfigurationError("store", "must be sqlite:///<path of a file> or postgresql://<user>@<host>/<database>")
@@ -165,7 +165,7 @@ def database_path(url: str) -> Path:
 
 
 def run_directory(database: Path) -> Path:
-    """The folder beside the database that holds locks and the reserve; made if it is not there.
+    """Return the folder beside the database that holds locks and the reserve; made if it is not there.
 
     ConfigurationError where it cannot be: the database's own folder is missing, or is not ours to write.
     """
@@ -173,7 +173,7 @@ def run_directory(database: Path) -> Path:
 
 
 def made_folder(folder: Path) -> Path:
-    """*folder*, made if it is not there; ConfigurationError where it cannot be."""
+    """Return *folder*, made if it is not there; ConfigurationError where it cannot be."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as refused:

@@ -25,7 +25,7 @@ _READERS = 2
 
 
 class Database:
-    """Writes go through ``commits``; reads through ``read``, each one statement or a page of a walk."""
+    """The database: writes go through ``commits``; reads through ``read``, each one statement or a page of a walk."""
 
     def __init__(self, engine: Engine, settings: SqlSettings, *, clock: Clock, telemetry: Telemetry) -> None:
         self.engine = engine
@@ -33,7 +33,7 @@ class Database:
         self.telemetry = telemetry
         self._writer = engine.open_writer()
         self.loop_reader: Connection | None = None if engine.is_remote else engine.open_reader()
-        """For reads on the event loop that are proven short, where a read is no round trip."""
+        """The reader on the event loop, for reads proven short, where a read is no round trip."""
         self.commits = GroupCommit(self._writer, settings, clock=clock, telemetry=telemetry)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="waypost-reader")
         self._router = ThreadPoolExecutor(1, thread_name_prefix="waypost-router")
@@ -43,7 +43,7 @@ class Database:
 
     @property
     def state(self) -> StoreState:
-        """What the store can do."""
+        """The state of the store: what it can do."""
         return self.commits.state
 
     async def read(self, query: Callable[[Connection], T]) -> T:
@@ -96,7 +96,7 @@ class Database:
             connection.close()
 
     def _refusal_of(self, error: Exception) -> Exception:
-        """What was raised, in the error tree; the error itself where it says nothing of the store."""
+        """Convert an error to the error tree; return it as it is where it says nothing of the store."""
         fault = self.engine.fault_of(error)
         if fault is StoreFault.OPERATION:
             return error

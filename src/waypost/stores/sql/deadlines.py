@@ -1,4 +1,4 @@
-"""Answers in time: whoever waits for a commit is answered within the bound, whatever holds the writer up."""
+"""The deadlines of answers: whoever waits for a commit is answered in time, whatever holds the writer up."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WHILE_AT_WORK: Final = 0.25
 
 
 class CommitDeadlines:
-    """Watches, on the event loop, what waits for its commit and what is being committed.
+    """The watch, on the event loop, over what waits for its commit and what is being committed.
 
     What has not begun when its time is over is taken out of the queue and refused. What is accepted by a commit under
     way cannot be taken back: its caller is told that nobody knows yet, and whatever comes of it is found by a repeat.
@@ -32,9 +32,9 @@ class CommitDeadlines:
         self._overdue_round: object | None = None
         self._lock = threading.Lock()
         self._taken: Sequence[Queued] = ()
-        """What left the queue, and waits for the store to let its transaction begin."""
+        """The operations that left the queue, and wait for the store to let their transaction begin."""
         self._refused: set[Queued] = set()
-        """Those of it that were answered meanwhile."""
+        """The operations of those that were answered meanwhile."""
         self._under_way: Sequence[Queued] = ()
 
     @property
@@ -43,22 +43,22 @@ class CommitDeadlines:
         return self._round is not None and self._round is self._overdue_round
 
     def watch(self) -> None:
-        """Look once the time of what was just queued is over."""
+        """Watch an operation that was just queued, until its time is over."""
         if self._timer is None:
             self._timer = self._loop.call_later(self._wait_s, self._look)
 
     # These run in the writer thread.
 
     def round_began(self) -> None:
-        """The writer is at work from now on."""
+        """Note that the writer is at work from now on."""
         self._round = object()
 
     def took(self, batch: Sequence[Queued]) -> None:
-        """Let *batch*, which left the queue, still be refused."""
+        """Note that *batch* has left the queue, and can still be refused."""
         self._taken = batch
 
     def begins(self, batch: Sequence[Queued]) -> list[Queued]:
-        """Say which of *batch* were not refused: nobody can take those back any more."""
+        """Return which of *batch* were not refused: nobody can take those back any more."""
         with self._lock:
             self._taken = ()
             left = [queued for queued in batch if queued not in self._refused]
@@ -66,7 +66,7 @@ class CommitDeadlines:
             return left
 
     def round_ended(self) -> None:
-        """What was under way has its answers."""
+        """Note that what was under way has its answers."""
         with self._lock:
             self._taken, self._under_way, self._round = (), (), None
             self._refused.clear()

@@ -30,11 +30,11 @@ from waypost.stores.sql.engine import Connection, Row
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
 _BOTH_MS = 15 * MINUTE_MS
-"""So long after a change of slice a key is claimed in both."""
+"""Milliseconds after a change of slice for which a key is claimed in both."""
 
 _FORGOTTEN = "forgotten"
 _FORGOTTEN_MS = DAY_MS
-"""For so long a recorder may be behind what was forgotten."""
+"""Milliseconds that a recorder may be behind what was forgotten."""
 
 _MAKE = (
     "CREATE TABLE IF NOT EXISTS dedup_{slice} (key {blob} PRIMARY KEY, kind TEXT NOT NULL, id {blob} NOT NULL,"
@@ -56,16 +56,16 @@ class Slices:
     def __init__(self, slice_h: int) -> None:
         self._slice_ms = slice_h * HOUR_MS
         self.until: dict[int, Instant] = {}
-        """When the last window in each is over."""
+        """The end of the last window in each slice."""
 
     def of(self, now: Instant, *, has_other_writers: bool) -> Sequence[int]:
-        """Those in which a key is claimed at *now*, in their order."""
+        """Return the slices in which a key is claimed at *now*, in their order."""
         number = now // self._slice_ms
         return (number - 1, number) if has_other_writers and now % self._slice_ms < _BOTH_MS else (number,)
 
 
 def look_up(connection: Connection, keys: Sequence[bytes], now: Instant) -> dict[bytes, Claimed]:
-    """Which of *keys* are claimed at *now*."""
+    """Find which of *keys* are claimed at *now*."""
     tables = [f"dedup_{number}" for number, _ in connection.execute(_SLICES, (now,)).fetchall()]
     return _claimed_in(connection.ask_in(tables, _FOUND, keys)(), now)
 
@@ -76,7 +76,7 @@ def _claimed_in(rows: Sequence[Row], now: Instant) -> dict[bytes, Claimed]:
 
 
 class LookUp:
-    """A question for keys: asked at once, so that where that is a round trip others go with it."""
+    """A question for keys, asked at once, so that where that is a round trip others go with it."""
 
     def __init__(self, connection: Connection, claims: Sequence[Claim], now: Instant, slices: Slices) -> None:
         keys = [claim.key for claim in claims]
@@ -91,7 +91,7 @@ class LookUp:
         self._rows = connection.ask_in(self._tables(self._asked), _FOUND, keys)
 
     def answer(self) -> dict[bytes, Claimed]:
-        """Which of the keys are claimed."""
+        """Return which of the keys are claimed."""
         if self._open is None:
             return {}
         rows = self._rows()
@@ -103,7 +103,7 @@ class LookUp:
         return _claimed_in(rows, self._now)
 
     def _make_what_is_missing(self) -> None:
-        """In a transaction that ends at once, so that nobody waits for a table until this accept is through."""
+        """Make missing tables in a transaction that ends at once, so that nobody waits for one until this ends."""
         for number in self._slices.of(self._now, has_other_writers=True):
             if _make(self._connection, number, self._until, self._slices.until):
                 self._connection.commit_so_far()
@@ -148,12 +148,12 @@ def _make(connection: Connection, number: int, until: Instant, noted: dict[int, 
 
 
 def forget(transaction: Transaction, keys: Sequence[bytes]) -> int:
-    """End the windows of *keys*; how many were open."""
+    """End the windows of *keys*; return how many were open."""
     return _forget(transaction, [keys])[0]
 
 
 def note_forgotten(transaction: Transaction, keys: Sequence[bytes], slice_h: int) -> None:
-    """Let no claim on *keys* be written any more whose id was made before now."""
+    """Refuse from now on any claim on *keys* whose id was made before."""
     if not keys:
         return
     connection, now = transaction.connection, transaction.now
@@ -166,7 +166,7 @@ def note_forgotten(transaction: Transaction, keys: Sequence[bytes], slice_h: int
 
 
 def forgotten(transaction: Transaction, keys: Sequence[bytes]) -> dict[bytes, NotificationId]:
-    """Which of *keys* were forgotten, and from which id on their claims count again."""
+    """Find which of *keys* were forgotten, and from which id on their claims count again."""
     connection = transaction.connection
     if not keys:
         return {}
@@ -188,7 +188,7 @@ class _LookUp(Struct):
 
 
 class SqlDedup:
-    """The port; claims are made by accept, in its own transaction."""
+    """The dedup keys of the store; claims are made by accept, in its own transaction."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -196,7 +196,7 @@ class SqlDedup:
         self._turn = asyncio.Lock()
 
     async def claimed(self, keys: Sequence[bytes], now: Instant) -> Mapping[bytes, Claimed]:
-        """Which of *keys* are claimed at *now*; who asks while a look-up is under way shares the next."""
+        """Find which of *keys* are claimed at *now*; who asks while a look-up is under way shares the next."""
         asked = self._next = self._next or _LookUp(now, asyncio.create_task(self._look_up()))
         asked.keys.update(keys)
         return await asyncio.shield(asked.found)

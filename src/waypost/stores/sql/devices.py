@@ -75,7 +75,7 @@ WHERE app = ?1 AND user_id = ?2 AND device_id = ?3 AND coalesce(last_used_at, 0)
 
 
 class SqlDevices:
-    """Reads in a reader thread, writes through the group commit."""
+    """The device registry of the store: it reads in a reader thread, writes through the group commit."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -132,7 +132,7 @@ def _for_users(connection: Connection, asked: str) -> list[Any]:
 
 
 class _Call(Struct, frozen=True):
-    """One registration call."""
+    """A registration call."""
 
     registration: Registration
     now: Instant
@@ -140,7 +140,7 @@ class _Call(Struct, frozen=True):
 
 
 def _register(transaction: Transaction, calls: Sequence[_Call]) -> list[Registered]:
-    """In the order they came: each sees what the one before it took."""
+    """Register in the order the calls came: each sees what the one before it took."""
     return [_register_one(transaction.connection, call) for call in calls]
 
 
@@ -195,7 +195,7 @@ _TOUCHING = OperationKind("touch_devices", _touch, durable=False, patient=True)
 
 
 def device_of(row: Sequence[Any]) -> Device:
-    """The device of a row of DEVICE."""
+    """Read the device of a row of DEVICE."""
     app, user_id, device_id, platform, token, registered, seen, updated, used = row[:9]
     p256dh, auth, app_version, os_version, locale, active, token_use = row[9:]
     return Device(

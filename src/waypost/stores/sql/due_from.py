@@ -1,4 +1,4 @@
-"""From when on work that is due is looked for: not from the beginning of its index, where all is over.
+"""The time from which due work is looked for: not from the beginning of its index, where all is over.
 
     notification, receipt   the first open row of each lane after the place reached
     reader                  that place, for processes that start (reached.py)
@@ -33,17 +33,17 @@ _FIRST = " UNION ALL ".join(
 
 
 class DueFrom:
-    """The place of one process."""
+    """The moment from which one process looks for due work."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.at: Instant | None = None
-        """Nothing open is due before; None: it is to be asked for."""
+        """The time before which nothing open is due; None: it is to be asked for."""
         self._moved_at = Instant(0)
         self._whole_at = Instant(0)
 
     async def place(self, now: Instant, *, records: bool) -> Instant:
-        """From when on to look *now*; who *records* says it to others as well."""
+        """Return from when on to look *now*; who *records* says it to others as well."""
         if not self._database.engine.is_remote:
             return Instant(0)
         if self.at is None:
@@ -67,7 +67,7 @@ class DueFrom:
 
 
 def first_due(connection: Connection, after: Instant, until: Instant) -> Instant:
-    """When the first open row after that is due, or *until*: nothing open is due before."""
+    """Find when the first open row after that is due, or *until*: nothing open is due before."""
     found = [row[0] for row in connection.execute(_FIRST, (max(0, after - 1),)).fetchall()]
     return Instant(max(after, min([until, *found])))
 

@@ -1,4 +1,4 @@
-"""What the two engines have in common: connections, one writer each, and the few words they say differently."""
+"""The engine as both databases have it: connections, one writer each, and the few words they say differently."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ Row = tuple[Any, ...]
 
 
 class Dialect(Struct, frozen=True):
-    """What one statement cannot say to both engines."""
+    """The parts of statements that differ between both engines."""
 
     row_key: str
     """The column by which a row of ``notification`` is changed: the one that its table is laid out by."""
     locked: str
-    """Ends a SELECT of rows that are decided about: locks them, in one order for all, where there are other writers."""
+    """The end of a SELECT of rows that are decided about: locks them, in one order, where there are other writers."""
     snapshot: str
-    """Begins a read of several statements."""
+    """The statement that begins a read of several statements."""
     texts: str
-    """The rows of a JSON array of texts."""
+    """The expression for the rows of a JSON array of texts."""
     devices_of_users: str
     """A JSON array of pairs (app, user id), ``asked (place, app, user_id)`` from 0, with each user's rows of device."""
     next_numbers: str
-    """Moves ``sequence`` on by a count and returns the last number; or gives as many blocks, by their first numbers."""
+    """The statement that moves ``sequence`` on and returns the last number; or gives blocks, by their first numbers."""
     numbers_a_block: int
-    """0: there are no blocks, and numbers are in commit order."""
+    """The size of a block; 0: there are no blocks, and numbers are in commit order."""
     blob: str
     """The type of a column of bytes."""
     has_other_writers: bool
@@ -47,22 +47,22 @@ class Cursor(Protocol):
 
     @property
     def rowcount(self) -> int:
-        """Rows that were changed."""
+        """The number of rows that were changed."""
         ...
 
     def fetchone(self) -> Any:
-        """The next row, or None."""
+        """Return the next row, or None."""
         ...
 
     def fetchall(self) -> list[Any]:
-        """All rows that are left."""
+        """Return all rows that are left."""
         ...
 
     def __iter__(self) -> Iterator[Any]: ...
 
 
 Answer = Callable[[], list[Row]]
-"""Rows that may still be on their way."""
+"""A function that returns rows which may still be on their way."""
 
 
 class Connection(Protocol):
@@ -70,7 +70,7 @@ class Connection(Protocol):
 
     @property
     def dialect(self) -> Dialect:
-        """What is said differently."""
+        """The dialect of its engine."""
         ...
 
     def execute(self, sql: str, bound: Sequence[Any] = ..., /) -> Cursor:
@@ -82,7 +82,7 @@ class Connection(Protocol):
         ...
 
     def lists(self, sql: str, keys: Sequence[Any], /) -> Iterator[tuple[str, Sequence[Any]]]:
-        """Statements, with what they bind, that together serve *keys*, for which ``{keys}`` stands in *sql*."""
+        """Yield statements, with what they bind, that together serve *keys*, for which ``{keys}`` stands in *sql*."""
         ...
 
     def ask(self, sql: str, keys: Sequence[Any], /) -> Answer:
@@ -98,7 +98,7 @@ class Connection(Protocol):
         ...
 
     def whole_before(self) -> int:
-        """Before which position no row of the journal can come any more."""
+        """Return the position before which no row of the journal can come any more."""
         ...
 
     def commit_so_far(self) -> None:
@@ -106,7 +106,7 @@ class Connection(Protocol):
         ...
 
     def counter_part(self, now: Instant, /) -> int:
-        """Which of the rows of a counter to move *now*: where others write at the same time, one that is not theirs."""
+        """Choose which of a counter's rows to move *now*: with other writers, one that is not theirs."""
         ...
 
     def claim_all(self, table: str, columns: str, rows: Sequence[Row], now: Instant, /) -> None:
@@ -117,25 +117,25 @@ class Connection(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the connection."""
         ...
 
 
 class Months(Struct, frozen=True):
-    """Tables by month that are not as they should be."""
+    """The tables by month that are not as they should be."""
 
     missing: tuple[str, ...] = ()
-    """Of this month, or of those ahead: their rows go with all others that have no table."""
+    """The tables missing of this month, or those ahead: their rows go with all others that have no table."""
     undropped: tuple[str, ...] = ()
-    """Over, with nothing to keep, and in somebody's use."""
+    """The tables that are over, with nothing to keep, and in somebody's use."""
 
 
 class Busy(Exception):
-    """Somebody else held the store for too long."""
+    """The error that somebody else held the store for too long."""
 
 
 class InDoubt(Exception):
-    """The connection was lost in COMMIT; *batch* is what to ask for when the store is back."""
+    """The error that the connection was lost in COMMIT; ask for *batch* when the store is back."""
 
     def __init__(self, batch: int) -> None:
         super().__init__("the connection was lost while it committed")
@@ -143,7 +143,7 @@ class InDoubt(Exception):
 
 
 class Overtaken(Exception):
-    """Another transaction was first: what was decided is to be decided anew, and then sees it."""
+    """The error that another transaction was first: decide anew, seeing what it wrote."""
 
 
 class Writer(Protocol):
@@ -151,11 +151,11 @@ class Writer(Protocol):
 
     @property
     def connection(self) -> Connection:
-        """What it writes through."""
+        """The connection it writes through."""
         ...
 
     def turn(self, patience_s: float) -> AbstractContextManager[None]:
-        """The right to write one transaction; Busy after *patience_s*, or what the engine raises."""
+        """Take the right to write one transaction; Busy after *patience_s*, or what the engine raises."""
         ...
 
     def begin(self, *, durable: bool, ordered: bool, pipelined: bool = False) -> None:
@@ -171,36 +171,36 @@ class Writer(Protocol):
         ...
 
     def was_committed(self, batch: int) -> bool:
-        """What became of the last transaction, which was in doubt; Busy or what the engine raises while it is open."""
+        """Tell what became of the last transaction, which was in doubt; Busy or what the engine raises until then."""
         ...
 
     def is_well(self) -> bool:
-        """Whether new work may be taken: there is room, and the store answers."""
+        """Tell whether new work may be taken: there is room, and the store answers."""
         ...
 
     def use_reserve(self) -> None:
-        """The disk is full: free what was kept for this."""
+        """Free what was reserved for a full disk."""
         ...
 
     def fault_of(self, error: BaseException) -> StoreFault:
-        """What *error* says about the store."""
+        """Tell what *error* says about the store."""
         ...
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the connection."""
         ...
 
 
 class Borrowed(Protocol):
-    """Shards without an owner, held while something is decided about them."""
+    """The shards without an owner that are held while something is decided about them."""
 
     @property
     def shards(self) -> frozenset[int]:
-        """Those that could be had."""
+        """The shards that could be had."""
         ...
 
     async def give_back(self) -> None:
-        """Let them go."""
+        """Release the shards."""
         ...
 
 
@@ -214,15 +214,15 @@ class Locks(Protocol):
 
     @property
     def version(self) -> int:
-        """Moves whenever ``owned`` changes."""
+        """The version of ``owned``: it changes whenever that does."""
         ...
 
     async def attend(self) -> None:
-        """Be known to the others, and know of them, without a share."""
+        """Join the others and know of them, without a share."""
         ...
 
     async def acquire(self, wanted: int = ...) -> Sequence[int]:
-        """Take free shards until *wanted* are owned; those taken now."""
+        """Take free shards until *wanted* are owned; return those taken now."""
         ...
 
     async def release(self, shards: Iterable[int]) -> None:
@@ -238,15 +238,15 @@ class Locks(Protocol):
         ...
 
     def sharers(self) -> int | None:
-        """How many processes share the work, on any machine; None where those of this one are all."""
+        """Count the processes that share the work, on any machine; None where only those of this one do."""
         ...
 
     async def leave(self) -> None:
-        """Be no longer one of the ``sharers``; what is owned stays so until it is released."""
+        """Leave the ``sharers``; what is owned stays so until it is released."""
         ...
 
     async def close(self) -> None:
-        """Let go of everything."""
+        """Release and close everything."""
         ...
 
 
@@ -255,18 +255,18 @@ Fence = Callable[[Connection], frozenset[int] | None]
 
 
 class Joined(NamedTuple):
-    """A process's place among those who share the work."""
+    """The place of a process among those who share the work."""
 
     locks: Locks
     peers: Peers | None
-    """The others, on whatever machine."""
+    """The other workers, on whatever machine."""
     fence: Fence
     member: Callable[[], int | None] = lambda: None
     """The number that the others know it by, for as long as it may act; None where there are no numbers."""
 
 
 class Tail(Protocol):
-    """Where a process stands in the fresh work of its shards."""
+    """The position of a process in the fresh work of its shards."""
 
     def note(self, connection: Connection, arrivals: Sequence[NewNotification], numbers: Sequence[int], /) -> None:
         """Write, in a transaction that accepts, what the tails of other processes need to find these."""
@@ -277,22 +277,22 @@ class Tail(Protocol):
         ...
 
     def apps(self, connection: Connection, lane: Lane, /) -> set[AppId]:
-        """The apps that may have fresh rows of *lane* that were not read yet."""
+        """Return the apps that may have fresh rows of *lane* that were not read yet."""
         ...
 
     def read(
         self, connection: Connection, lane: Lane, app: AppId, n: int, is_taken: Callable[[NotificationId], bool], /
     ) -> list[tuple[WorkItem, int]]:
-        """At most *n* of those rows with their shards, passing over what is taken."""
+        """Read at most *n* of those rows with their shards, passing over what is taken."""
         ...
 
     def depth(self, connection: Connection, lane: Lane, most: int, /) -> int:
-        """How many fresh rows there are, leased or not, counted up to *most*."""
+        """Count the fresh rows, leased or not, up to *most*."""
         ...
 
 
 class Engine(Protocol):
-    """One database, and how it is opened."""
+    """A database, and how it is opened."""
 
     @property
     def is_remote(self) -> bool:
@@ -300,33 +300,33 @@ class Engine(Protocol):
         ...
 
     def prepare(self, now: Instant, tables: Sequence[AddedTable] = ()) -> tuple[str | None, str]:
-        """Bring it to today's schema, with *tables*; the revisions before and after. Blocking."""
+        """Bring it to today's schema, with *tables*; return the revisions before and after. Blocking."""
         ...
 
     def keep_up(self, now: Instant, before: Instant) -> Months:
-        """Make what will be needed as time goes on; drop what can be dropped whole and is over *before*. Blocking."""
+        """Make what will be needed later; drop what can be dropped whole and is over *before*. Blocking."""
         ...
 
     def by_pages(self, before: Instant) -> Instant:
-        """Of what is over *before*, that which is older than this goes by pages, unless it went whole."""
+        """Return the instant before which rows go by pages, of what is over *before* and did not go whole."""
         ...
 
     def open_writer(self) -> Writer:
-        """The connection that writes."""
+        """Open the connection that writes."""
         ...
 
     def open_reader(self) -> Connection:
-        """A connection that reads, for one thread at a time."""
+        """Open a connection that reads, for one thread at a time."""
         ...
 
     def tail(self) -> Tail:
-        """How a process finds fresh work."""
+        """Build what finds fresh work for a process."""
         ...
 
     def fault_of(self, error: BaseException) -> StoreFault:
-        """What *error* of a reader says about the store."""
+        """Tell what *error* of a reader says about the store."""
         ...
 
     async def join(self, peers: Peers | None, report: Callable[[StoreFault], None]) -> Joined:
-        """Become one of those who share the work; *report* is told when the store does not answer."""
+        """Join those who share the work; *report* is called when the store does not answer."""
         ...

@@ -1,4 +1,4 @@
-"""Which engine a URL names."""
+"""The choice of an engine by its URL."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from waypost.stores.sql.sqlite import SqliteEngine
 
 
 def engine_of(settings: SqlSettings) -> Engine:
-    """The engine of the store that *settings* name; ConfigurationError where it cannot be used here."""
+    """Build the engine of the store that *settings* name; ConfigurationError where it cannot be used here."""
     if not is_postgres(settings.url):
         return SqliteEngine(settings)
     try:

@@ -50,28 +50,28 @@ _MOVE_WALK = "UPDATE bulk_job SET walked_to = ? WHERE number = ? AND walked_to =
 
 
 class _Page(Struct, frozen=True):
-    """What to blank at most."""
+    """A page of what to blank, at most."""
 
     erasure: Erasure
     n: int
     beside: tuple[str, ...]
-    """Tables of features whose rows of these notifications go."""
+    """The tables of features whose rows of these notifications go."""
 
 
 class _Mentions(Struct, frozen=True):
-    """Where a bulk job names the user."""
+    """The places where a bulk job names the user."""
 
     erasure: Erasure
     job: int
     pieces: tuple[int, ...]
-    """Those whose bound the user is."""
+    """The pieces whose bound the user is."""
 
 
 class SqlErasures:
-    """See Erasures."""
+    """The erasures of the store: see Erasures."""
 
     def __init__(self, database: Database, beside: Sequence[str] = ()) -> None:
-        """*beside* are tables of features whose rows belong to notifications."""
+        """Create it; *beside* are tables of features whose rows belong to notifications."""
         self._database = database
         self._beside = tuple(beside)
 
@@ -145,7 +145,7 @@ def _blank_page(connection: Connection, page: _Page) -> int:
 
 
 def _mentions(connection: Connection, erasure: Erasure) -> list[_Mentions]:
-    """The jobs of the app that name the user."""
+    """Find the jobs of the app that name the user."""
     user = erasure.user_id
     found = []
     for (job,) in connection.execute(_JOBS, (erasure.app,)).fetchall():

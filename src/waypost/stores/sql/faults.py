@@ -1,4 +1,4 @@
-"""Which SQLite failure means what for the store."""
+"""The meaning of each SQLite failure for the store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from waypost.domain.errors import ErrorCode, StorageBroken, StorageFull, Unavail
 
 
 class StoreFault(Enum):
-    """What a failed statement says about the store."""
+    """The meaning of a failed statement for the store."""
 
     BUSY = auto()  # somebody else writes
     FULL = auto()  # no room on the disk
@@ -49,7 +49,7 @@ def fault_of(error: BaseException) -> StoreFault:
 
 
 def refusal(fault: StoreFault) -> Unavailable:
-    """What a caller is told."""
+    """Build the error for a caller."""
     match fault:
         case StoreFault.FULL:
             return StorageFull("the disk is full", retry_after_s=5)

@@ -25,9 +25,9 @@ from waypost.telemetry.sink import Telemetry
 
 _UNWELL = (StoreState.FULL, StoreState.AWAY)
 _CLASHES = 8
-"""How often a transaction is repeated that stood in another's way."""
+"""The number of times that a transaction is repeated that stood in another's way."""
 _RETRY_PAUSE_S = 0.25
-"""How long patient operations wait before the store is tried again."""
+"""Seconds that patient operations wait before the store is tried again."""
 
 
 _Answer = tuple[asyncio.Future[Any], Any]
@@ -40,7 +40,7 @@ class _InDoubt(NamedTuple):
     batch: int
     waiting: list[Queued]
     answers: list[_Answer]
-    """What *waiting* is told if it was."""
+    """The answers for *waiting*, if it was committed."""
 
 
 def _asks_first(item: tuple[OperationKind[Any, Any], list[Queued]]) -> bool:
@@ -49,7 +49,7 @@ def _asks_first(item: tuple[OperationKind[Any, Any], list[Queued]]) -> bool:
 
 
 class GroupCommit:
-    """Queues operations from the event loop and answers them after their commit, waking the loop once for each.
+    """A queue of operations from the event loop, answered after their commit, which wakes the loop once for each.
 
     A busy store (the write lock is taken, or a commit takes, longer than the timeout) refuses what is not patient with
     ``Unavailable``, and says of what is being accepted that it is in doubt; a full one with ``StorageFull``, dropping
@@ -83,10 +83,10 @@ class GroupCommit:
         self.state = StoreState.OK
         self._look()
         self.fence: Fence = lambda _: None
-        """What each transaction asks for the shards that are still this process's."""
+        """The function by which each transaction asks for the shards that are still this process's."""
 
     def start(self) -> None:
-        """Begin to write."""
+        """Start writing."""
         self._thread.start()
 
     async def stop(self) -> None:
@@ -114,18 +114,18 @@ class GroupCommit:
 
     @property
     def held(self) -> int:
-        """Patient operations that are not written yet."""
+        """The number of patient operations that are not written yet."""
         return self._held
 
     def pressure(self) -> Pressure:
-        """How long is waited for a commit; a store that takes none says so itself to whoever submits."""
+        """Measure how long is waited for a commit; a store that takes none says so itself to whoever submits."""
         if self.state is not StoreState.OK:
             return CALM
         pressure = self._queue.pressure(time.monotonic(), self._settings.lock_timeout_s)
         return structs.replace(pressure, accepts=max(1.0, pressure.accepts)) if self._deadlines.is_overdue else pressure
 
     def report(self, fault: StoreFault) -> None:
-        """Somebody who reads found the store damaged or away."""
+        """Note that a reader found the store damaged or away."""
         if fault is StoreFault.BROKEN:
             self._enter(StoreState.BROKEN)
         elif fault is StoreFault.LOST and self.state is not StoreState.AWAY:
@@ -133,7 +133,7 @@ class GroupCommit:
             self._queue.wake()
 
     def _look(self) -> None:
-        """Find out how the store is at the beginning; one that is away is waited for."""
+        """Find out how the store is at the beginning; wait for one that is away."""
         try:
             if not self._writer.is_well():
                 self.state = StoreState.FULL
@@ -166,7 +166,7 @@ class GroupCommit:
         return self.state in _UNWELL
 
     def _round(self, started: float) -> None:
-        """One turn of this process to write."""
+        """Run one turn of this process to write."""
         try:
             with self._writer.turn(self._patience_s(started)):
                 self._recover()
@@ -202,7 +202,7 @@ class GroupCommit:
         self._in_doubt = None
 
     def _take(self) -> list[Queued]:
-        """What goes into the next commit; while the disk is full that is what is patient, the rest is refused."""
+        """Take what goes into the next commit; while the disk is full only what is patient, refusing the rest."""
         batch = self._queue.take(time.monotonic())
         if self.state is not StoreState.FULL:
             return batch
@@ -220,7 +220,7 @@ class GroupCommit:
             return
 
     def _transact(self, batch: Sequence[Queued]) -> list[_Answer]:
-        """All of *batch* that was not refused meanwhile, or an exception and nothing of it."""
+        """Write all of *batch* that was not refused meanwhile, or raise and write nothing."""
         asked = {queued.kind for queued in batch}
         durable, ordered = any(kind.durable for kind in asked), any(kind.ordered for kind in asked)
         self._writer.begin(durable=durable, ordered=ordered, pipelined=all(kind.pipelined for kind in asked))
@@ -306,7 +306,7 @@ class GroupCommit:
             listener(state)
 
     def _resolve(self, answers: Sequence[_Answer], seconds: float, operations: int) -> None:
-        """Answer a commit's operations: the one time that it wakes the loop."""
+        """Answer a commit's operations, the one time that it wakes the loop."""
         for future, result in answers:
             if future.done():
                 continue

@@ -1,4 +1,4 @@
-"""Who keeps a transaction open on the server, in whichever database, so that vacuum may clear nothing away."""
+"""A watch on transactions kept open on the server, in any database, so that vacuum may delete nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from waypost.stores.sql.engine import Row
 from waypost.telemetry import Event, Metric
 
 TOO_LONG_S: Final = 300
-"""From then on it is said whose it is."""
+"""Seconds after which it is said whose it is."""
 
 # What is prepared has no process; what others than this role (or pg_read_all_stats) may see has no times.
 _OLDEST = """\
@@ -22,14 +22,14 @@ SELECT CAST(extract(epoch FROM clock_timestamp() - since) AS bigint) AS age_s, d
 
 
 class HeldBack:
-    """Tells of the oldest open transaction: its age always, whose it is once it is too old."""
+    """A watch on the oldest open transaction: it tells its age always, and its owner once it is too old."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._told: tuple[str, int | None] | None = None
 
     async def look(self) -> None:
-        """Look once."""
+        """Look for the oldest transaction once."""
         row: Row | None = await self._database.read(lambda connection: connection.execute(_OLDEST).fetchone())
         age_s, database, pid = (0, "", None) if row is None else row
         self._database.telemetry.gauge(Metric.OLDEST_TRANSACTION, age_s)

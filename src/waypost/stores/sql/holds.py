@@ -23,12 +23,12 @@ _FIND = "SELECT key, kind, id, body_hash, until FROM dedup_{slice} WHERE key IN 
 
 
 class _Key(Struct, frozen=True):
-    """What is known of a key."""
+    """The state of a key."""
 
     id: NotificationId
     body_hash: bytes
     held_until: Instant | None
-    """None: it is done."""
+    """The end of the hold; None: it is done."""
 
 
 class SqlHolds:
@@ -61,7 +61,7 @@ def _hold(transaction: Transaction, arrivals: Sequence[NewNotification], slice_h
     now = transaction.now
     known = _known(transaction, [each.key for arrival in arrivals for each in arrival.claims])
     here: set[NotificationId] = set()
-    """Held by this very call: they become durable together, or not at all."""
+    """The notifications held by this very call: they become durable together, or not at all."""
     until = later(now, HOLD_MS)
     holding: list[tuple[Claim, NotificationId]] = []
     done: list[tuple[Claim, NotificationId]] = []

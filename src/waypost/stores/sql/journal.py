@@ -20,24 +20,24 @@ _READ = "SELECT position, moves FROM journal WHERE position > ? AND position < ?
 _READ_BY_ALL = "SELECT position FROM journal WHERE position > ? AND position < ? ORDER BY position LIMIT ?"
 _DROP = "DELETE FROM journal WHERE position > ? AND position <= ?"
 _DROPPED = "journal dropped"
-"""The place up to which nothing is left; nothing comes in behind what every reader has passed."""
+"""The name of the place up to which nothing is left; nothing comes in behind what every reader has passed."""
 
 _HORIZON = "SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint)"
 _DROP_ARRIVALS = "DELETE FROM arrival WHERE tx >= ? AND tx < ?"
 _HEARD_S = 120.0
-"""By then every tail has heard of what was over, or begins again (ArrivalTail)."""
+"""Seconds by which every tail has heard of what was over, or begins again (ArrivalTail)."""
 
 _now_s = time.monotonic
 _moves = msgspec.msgpack.Decoder(tuple[Moved, ...])
 
 
 class SqlJournal:
-    """Rows in an order that never grows in the middle: what one that is open may still come before is not read."""
+    """The journal: rows in an order that never grows in the middle; rows before which an open one may come wait."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._horizon: tuple[float, int] | None = None
-        """When it was noted before which transaction all were over."""
+        """The moment when it was noted before which transaction all were over."""
         self._arrivals_from = 0
         self._held_back = HeldBack(database)
 
@@ -47,7 +47,7 @@ class SqlJournal:
         return [JournalRow(position, self._moves_in(position, moves)) for position, moves in rows]
 
     def _moves_in(self, position: int, moves: bytes) -> tuple[Moved, ...]:
-        """What a row says; of one that cannot be read nothing, so that those behind it are."""
+        """Read what a row says; nothing of one that cannot be read, so that those behind it are."""
         try:
             return _moves.decode(moves)
         except (msgspec.MsgspecError, UnicodeDecodeError) as surprise:

@@ -31,7 +31,7 @@ _TOUCH = "UPDATE api_key SET last_used_at = ?1 WHERE prefix = ?2 AND coalesce(la
 
 
 class SqlKeys:
-    """Keys by their prefix; few rows, read whole."""
+    """The API keys by their prefix; few rows, read whole."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -69,7 +69,7 @@ def _fetch(connection: Connection, query: str, argument: str | None) -> list[Api
 
 
 def _scopes_in(text: str | None) -> frozenset[Scope]:
-    """What a row says; a word of a newer version gives nothing."""
+    """Read the scopes in a row; a word of a newer version gives nothing."""
     return EVERY_SCOPE if text is None else frozenset(scope for scope in Scope if scope in text.split())
 
 

@@ -35,21 +35,21 @@ _DEPTH = (
 
 
 _NO_SHARD = -1
-"""For an empty list SQLite finds no plan on the index named."""
+"""The number of no shard: for an empty list SQLite finds no plan on the index named."""
 
 _OPEN = "SELECT CAST(coalesce(sum(delta), 0) AS BIGINT) FROM counter WHERE lane = ? AND status = 'pending'"
 
 
 def in_shards(shards: frozenset[int]) -> str:
-    """The condition that a row belongs to *shards*."""
+    """Build the condition that a row belongs to *shards*."""
     if len(shards) == SHARDS:
         return f" AND +shard < {SHARDS}"  # beyond are rows that the ledger keeps of the log
     numbers = [_NO_SHARD, *sorted(shards)]
-    return f" AND +shard IN ({','.join(map(str, numbers))})"  # + keeps it out of the plan: a look, not a seek
+    return f" AND +shard IN ({','.join(map(str, numbers))})"  # the + makes it a filter, not an index search
 
 
 class FreshTail:
-    """Finds fresh rows of the shards given, each once, with one writer at a time (fulfils engine.Tail)."""
+    """A search for fresh rows of the shards given, each once, with one writer at a time (fulfils engine.Tail)."""
 
     def __init__(self) -> None:
         self._cursors: dict[tuple[Lane, AppId], int] = {}
@@ -59,7 +59,7 @@ class FreshTail:
         self._depth = _DEPTH
 
     def note(self, connection: Connection, arrivals: Sequence[NewNotification], numbers: Sequence[int]) -> None:
-        """The numbers are in the order of commits: that is all that is needed."""
+        """Ignore arrivals: their numbers are in the order of commits, that is all that is needed."""
 
     def start_over(self, shards: frozenset[int]) -> None:
         """Begin at the first open row, with these shards."""
@@ -69,7 +69,7 @@ class FreshTail:
         self._depth = _DEPTH.format(shards=in_shards(shards))
 
     def apps(self, connection: Connection, lane: Lane) -> set[AppId]:
-        """The apps that may have fresh rows of *lane* after their cursors."""
+        """Return the apps that may have fresh rows of *lane* after their cursors."""
         head: int = connection.execute(_HEAD).fetchone()[0]
         if self._seen.get(lane) != head:
             self._seen[lane] = head
@@ -79,7 +79,7 @@ class FreshTail:
     def read(
         self, connection: Connection, lane: Lane, app: AppId, n: int, is_taken: Callable[[NotificationId], bool]
     ) -> list[tuple[WorkItem, int]]:
-        """At most *n* rows with their shards, passing over what is taken."""
+        """Read at most *n* rows with their shards, passing over what is taken."""
         found: list[tuple[WorkItem, int]] = []
         while len(found) < n and app in self._apps[lane]:
             head: int = connection.execute(_HEAD).fetchone()[0]
@@ -97,19 +97,19 @@ class FreshTail:
         return found
 
     def depth(self, connection: Connection, lane: Lane, most: int) -> int:
-        """How many fresh rows there are, leased or not, counted up to *most*."""
+        """Count the fresh rows, leased or not, up to *most*."""
         row: tuple[int] = connection.execute(self._depth, (lane, most)).fetchone()
         return row[0]
 
 
 def open_in(connection: Connection, lane: Lane) -> int:
-    """How many notifications of *lane* are not final, by the counters: all of them are read, so in a thread."""
+    """Count the notifications of *lane* that are not final, by the counters: all of them are read, so in a thread."""
     row: tuple[int] = connection.execute(_OPEN, (lane,)).fetchone()
     return row[0]
 
 
 def apps_with_fresh_rows(connection: Connection, lane: Lane) -> list[AppId]:
-    """One step down the index for each app."""
+    """List the apps with fresh rows, one step down the index for each."""
     apps: list[AppId] = []
     row = connection.execute(_NEXT_APP, (lane, "")).fetchone()
     while row is not None:

@@ -1,4 +1,4 @@
-"""What this process has leased, and what it has released but not leased yet: known to the owner of a shard alone.
+"""The work that this process has leased, or released but not leased yet: known to the owner of a shard alone.
 
 A fresh notification is held whole; once its targets are stored, each open one is held for itself. Everything here
 happens on the event loop, between its steps, so that it needs no lock.
@@ -27,11 +27,11 @@ class _HeldTarget:
         self.token = token
         self.target = target
         self.intent = False
-        """It may be on the wire, at most once: never leasable again."""
+        """Whether it may be on the wire, at most once: never leasable again."""
 
 
 class _Held:
-    """What is leased of one notification: the whole of it (by which lease) or some targets."""
+    """The leased parts of one notification: the whole of it (by which lease) or some targets."""
 
     __slots__ = ("shard", "targets", "whole")
 
@@ -42,13 +42,13 @@ class _Held:
 
 
 class LeaseTable:
-    """Leased and released work of one process."""
+    """The leased and released work of one process."""
 
     def __init__(self) -> None:
         self._held: dict[NotificationId, _Held] = {}
         self._queues: dict[Lane, dict[AppId, deque[WorkItem]]] = {lane: {} for lane in Lane}
         self._ready: dict[NotificationId, set[int | None]] = {}
-        """What waits in the queues: target numbers, or None for a notification whole."""
+        """The parts that wait in the queues: target numbers, or None for a notification whole."""
         self._blocked: Counter[NotificationId] = Counter()
         self._withdrawn: set[NotificationId] = set()
         self._from_tail: dict[Lane, set[NotificationId]] = {lane: set() for lane in Lane}
@@ -68,30 +68,30 @@ class LeaseTable:
             self._touched.add(notification_id)
 
     def is_taken(self, notification_id: NotificationId, n: int | None = None) -> bool:
-        """Whether the notification (or its target *n*) is leased, waits to be, or is just being withdrawn."""
+        """Tell whether the notification (or its target *n*) is leased, waits to be, or is just being withdrawn."""
         if notification_id in self._blocked or n in self._ready.get(notification_id, ()):
             return True
         held = self._held.get(notification_id)
         return held is not None and (held.whole is not None or n in held.targets)
 
     def held_of(self, notification_id: NotificationId) -> LeasedTargets:
-        """Whether the notification is leased whole, and else which of its targets are."""
+        """Tell whether the notification is leased whole, and else which of its targets are."""
         held = self._held.get(notification_id)
         return LeasedTargets() if held is None else LeasedTargets(held.whole is not None, frozenset(held.targets))
 
     def shard_of(self, notification_id: NotificationId) -> int | None:
-        """The shard of a notification of which something is leased."""
+        """Return the shard of a notification of which something is leased."""
         held = self._held.get(notification_id)
         return None if held is None else held.shard
 
     def busy_shards(self) -> set[int]:
-        """The shards of which something is leased."""
+        """Return the shards of which something is leased."""
         return {held.shard for held in self._held.values()}
 
     # Released work
 
     def release(self, item: WorkItem, *, first: bool = False) -> None:
-        """Let *item* be leased; *first* is for what was given back."""
+        """Make *item* leasable; *first* is for what was given back."""
         parts = _parts(item)
         self._ready.setdefault(item.notification.id, set()).update(parts)
         queue = self._queues[item.notification.lane].setdefault(item.notification.app, deque())
@@ -101,19 +101,19 @@ class LeaseTable:
             queue.append(item)
 
     def apps(self, lane: Lane) -> set[AppId]:
-        """The apps with released work."""
+        """Return the apps with released work."""
         return {app for app, queue in self._queues[lane].items() if queue}
 
     def ready(self, lane: Lane) -> int:
-        """How many items of *lane* are released."""
+        """Count the items of *lane* that are released."""
         return sum(map(len, self._queues[lane].values()))
 
     def ready_by_app(self, lane: Lane) -> dict[AppId, int]:
-        """The same by app, of those that have any."""
+        """Count the same by app, for those that have any."""
         return {app: len(queue) for app, queue in self._queues[lane].items() if queue}
 
     def ready_beside(self, lane: Lane) -> int:
-        """The same, less the fresh rows that are here: what to add to a count of those."""
+        """Count the same, less the fresh rows that are here: what to add to a count of those."""
         return self.ready(lane) - len(self._from_tail[lane])
 
     def take(self, lane: Lane, app: AppId, n: int, token: int) -> list[WorkItem]:
@@ -171,7 +171,7 @@ class LeaseTable:
             held.targets.update((target.n, _HeldTarget(token, target)) for target in item.open_targets)
 
     def settled(self, token: int, settled: Settled, *, withdrawn: bool, refused: Collection[int] = ()) -> None:
-        """What was settled under lease *token* is let go of; the rest of the item stays held, or is given back.
+        """Let go of what was settled under lease *token*; the rest of the item stays held, or is given back.
 
         *refused* are the targets whose change was stale: nobody goes on with those.
         """
@@ -202,7 +202,7 @@ class LeaseTable:
             self._withdrawn.discard(notification.id)
 
     def _give_back_whole(self, notification: Notification, held: _Held, token: int, *, withdrawn: bool) -> None:
-        """Let what was not routed yet be leased again, unless it was withdrawn."""
+        """Make what was not routed yet leasable again, unless it was withdrawn."""
         if held.whole != token:
             return
         held.whole = None
@@ -225,28 +225,28 @@ class LeaseTable:
         return was_ready_whole
 
     def forget_ready(self, notification_id: NotificationId) -> None:
-        """What was released of it is not leased."""
+        """Forget what was released of it: it is not leased."""
         self._ready.pop(notification_id, None)
         if notification_id not in self._held:
             for fresh in self._from_tail.values():
                 fresh.discard(notification_id)
 
     def unblock(self, notification_id: NotificationId) -> None:
-        """Its amendment is written, or failed; a read that began before that may still show it as it was."""
+        """Unblock it, its amendment written or failed; a read that began before may still show it as it was."""
         self._touch(notification_id)
         self._blocked[notification_id] -= 1
         if not self._blocked[notification_id]:
             del self._blocked[notification_id]
 
     def note_withdrawn(self, notification_id: NotificationId) -> bool:
-        """It is leased and withdrawn: what comes back of it is closed. False where it is not leased any more."""
+        """Note that it is leased and withdrawn: what comes back is closed. False where it is not leased any more."""
         if notification_id not in self._held:
             return False
         self._withdrawn.add(notification_id)
         return True
 
     def is_withdrawn(self, notification: Notification) -> bool:
-        """Whether it is leased and withdrawn."""
+        """Tell whether it is leased and withdrawn."""
         return notification.id in self._withdrawn
 
 
@@ -255,7 +255,7 @@ def _parts(item: WorkItem) -> list[int | None]:
 
 
 def _hold_targets(held: _Held, token: int, settled: Settled) -> None:
-    """The first write stored the list: who held the whole holds each target that can be sent to."""
+    """Hold each target that can be sent to, for whoever held the whole: the first write stored the list."""
     held.whole = None
     for target in settled.targets or ():
         if target.channel is not None and target.suppressed is None and target.waits is None:
@@ -263,7 +263,7 @@ def _hold_targets(held: _Held, token: int, settled: Settled) -> None:
 
 
 def _let_go(held: _Held, token: int, settled: Settled, refused: Collection[int]) -> Iterator[OpenTarget]:
-    """Let go of the targets settled, yielding those that were not started."""
+    """Release the targets settled, yielding those that were not started."""
     for change in settled.changes:
         mine = held.targets.get(change.n)
         if mine is None or mine.token != token:
@@ -277,7 +277,7 @@ def _let_go(held: _Held, token: int, settled: Settled, refused: Collection[int])
 
 
 def _give_back(held: _Held, token: int) -> Iterator[OpenTarget]:
-    """Let go of all that lease *token* holds, yielding what may be sent again."""
+    """Release all that lease *token* holds, yielding what may be sent again."""
     for mine in [mine for mine in held.targets.values() if mine.token == token]:
         del held.targets[mine.target.n]
         if not mine.intent:

@@ -35,7 +35,7 @@ from waypost.stores.sql.settle import settle_all
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
 PATIENCE_MS = 15 * SECOND_MS
-"""How long after its deadline an intent's outcome may still be on its way into the log."""
+"""Milliseconds after its deadline for which an intent's outcome may still be on its way into the log."""
 
 _OPEN = (
     f"SELECT {NOTIFICATION} FROM {WITH_CONTENT} WHERE notification.id IN ({{keys}})"  # noqa: S608 - columns
@@ -46,9 +46,9 @@ _INTENTS = (
     f" WHERE lane = ? AND due_at IS NOT NULL AND due_at <= ? AND status = 'unknown' AND shard >= {SHARDS} LIMIT ?"
 )
 _AT = "recorder at "
-"""Begins the names of readers of the log, each in one part of it; their positions are the log's."""
+"""The prefix of the names of readers of the log, each in one part of it; their positions are the log's."""
 _COMPLETE = "recorded until "
-"""Begins the names of those whose position is the time up to which a part is complete."""
+"""The prefix of the names of those whose position is the time up to which a part is complete."""
 _BEGIN = "INSERT INTO reader (name, position) VALUES (?, ?) ON CONFLICT (name) DO NOTHING"
 _WHERE = "SELECT name, position FROM reader WHERE name IN ({keys})"
 _STEP = "UPDATE reader SET position = ? WHERE name = ? AND position = ?"
@@ -60,14 +60,14 @@ _UNTIL = f"SELECT min(position) FROM reader WHERE substr(name, 1, {len(_COMPLETE
 
 
 class _Recording(Struct, frozen=True):
-    """What one recorder wants written."""
+    """The entries that one recorder wants written."""
 
     entries: Sequence[LogEntry]
     marks: Sequence[Mark]
 
 
 class _Begun(Struct, frozen=True):
-    """What a recorder that begins knows."""
+    """The state from which a recorder begins."""
 
     known: Mapping[str, int]
     every: Collection[str]
@@ -202,7 +202,7 @@ def _forget(transaction: Transaction, keys: Sequence[bytes], slice_h: int) -> in
 
 
 def _step(connection: Connection, marks: Sequence[Mark]) -> None:
-    """Move the positions, and hold them until the transaction ends; _Elsewhere where one was moved by somebody else."""
+    """Move the positions, and hold them until the transaction ends; _Elsewhere where another recorder moved one."""
     steps = [(mark.until, _AT + mark.part, mark.since) for mark in sorted(marks, key=attrgetter("part"))]
     if steps and connection.executemany(_STEP, steps).rowcount != len(steps):
         raise _Elsewhere

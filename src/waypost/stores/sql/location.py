@@ -1,4 +1,4 @@
-"""Where a store is: which engine its URL names, and the folder beside it."""
+"""The place of a store: which engine its URL names, and the folder beside it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from waypost.stores.sql.settings import SqlSettings, is_postgres
 
 
 def run_dir_of_store(settings: SqlSettings) -> Path:
-    """The folder of what the processes of one machine share beside the store; made if it is not there.
+    """Return the folder that the processes of one machine share beside the store; made if it is not there.
 
     ConfigurationError where it cannot be.
     """

@@ -1,4 +1,4 @@
-"""What readers did with their notifications, on SQL: one row each, in a table apart.
+"""The marks of readers on their notifications, on SQL: one row each, in a table apart.
 
 So a mark locks and rewrites no row of ``notification``, and in the log stack it may come before that row.
 """

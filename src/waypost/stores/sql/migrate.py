@@ -1,30 +1,31 @@
-"""Bring a database to today's schema."""
+"""The migration of a database to today's schema."""
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine
-from sqlalchemy.engine import URL, Engine
+from sqlalchemy import create_engine, inspect, text
+from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.pool import NullPool
 
 from waypost.domain.errors import StorageBroken
+from waypost.stores.sql import migrations
 from waypost.stores.sql.connection import dbapi
-from waypost.stores.sql.migrations import is_known
+from waypost.stores.sql.migrations import BEFORE_RELEASE, NOTED_IN, is_known
 
 _SCRIPTS = Path(__file__).with_name("migrations")
 
 
-@cache
 def _history() -> tuple[Config, ScriptDirectory, str]:
-    """The revisions of this version, and the last of them."""
+    """Load the revisions of this version, and the last of them."""
     config = Config()
-    config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
+    config.set_main_option("script_location", _escaped(_SCRIPTS))
+    config.set_main_option("version_locations", _escaped(migrations.VERSIONS))
+    config.set_main_option("path_separator", "newline")
     scripts = ScriptDirectory.from_config(config)
     head = scripts.get_current_head()
     assert head is not None, "the package ships at least one revision"
@@ -32,18 +33,20 @@ def _history() -> tuple[Config, ScriptDirectory, str]:
 
 
 def sqlite_engine(database: Path) -> Engine:
-    """An engine for migrations and ordinary queries on the one SQLite library."""
+    """Build an engine for migrations and ordinary queries on the one SQLite library."""
     return create_engine(URL.create("sqlite", database=str(database)), module=dbapi, poolclass=NullPool)
 
 
 def migrate(engine: Engine) -> tuple[str | None, str]:
     """Run the missing revisions and name the revisions before and after; the caller sees to it that nobody else does.
 
-    StorageBroken where the database is of a newer version than this one lives with.
+    StorageBroken where the database is of a newer version than this one lives with, or of before the first release.
     """
     config, scripts, head = _history()
     with engine.connect() as connection:
-        found = MigrationContext.configure(connection).get_current_revision()
+        found = MigrationContext.configure(connection, opts={"version_table": NOTED_IN}).get_current_revision()
+        if found is None:
+            _refuse_older_numbers(connection)
         if found is not None and is_known(found):
             return found, found
         if found is not None and found not in {script.revision for script in scripts.walk_revisions()}:
@@ -53,3 +56,17 @@ def migrate(engine: Engine) -> tuple[str | None, str]:
         command.upgrade(config, head)
         connection.commit()
     return found, head
+
+
+def _refuse_older_numbers(connection: Connection) -> None:
+    if set(inspect(connection).get_table_names()) >= {BEFORE_RELEASE, "notification"}:
+        (found,) = connection.execute(text(f"SELECT version_num FROM {BEFORE_RELEASE}")).scalars()  # noqa: S608 - ours
+        raise StorageBroken(
+            f"the database has revision {found} of a version before 0.1.0, from which no upgrade leads here:"
+            " use an empty database, or go on with that version"
+        )
+
+
+def _escaped(folder: Path) -> str:
+    """Write the folder as Alembic's settings have it."""
+    return str(folder).replace("%", "%%")

@@ -1,4 +1,4 @@
-"""Which shards and roles are this process's: ``flock`` on a file for each, and that ownership is the lease."""
+"""The shards and roles of this process: ``flock`` on a file for each, and that ownership is the lease."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class Shards:
         self._locks: dict[int, int] = {}
         self._roles: dict[str, int] = {}
         self.version = 0
-        """Moves whenever ``owned`` changes."""
+        """The version of ``owned``: it changes whenever that does."""
 
     @property
     def owned(self) -> frozenset[int]:
-        """What is this process's."""
+        """The shards that are this process's."""
         return frozenset(self._locks)
 
     async def attend(self) -> None:
-        """Those of this machine need not be looked for."""
+        """Do nothing: processes of this machine need not be looked for."""
 
     async def acquire(self, wanted: int = SHARDS) -> list[int]:
         """Take free shards until *wanted* are owned; those taken now.
@@ -62,13 +62,13 @@ class Shards:
         return name in self._roles
 
     def sharers(self) -> None:
-        """Those of this machine are all."""
+        """Return None: the processes of this machine are all."""
 
     async def leave(self) -> None:
-        """The worker slots say who of this machine is leaving."""
+        """Do nothing: the worker slots say who of this machine is leaving."""
 
     async def close(self) -> None:
-        """Let go of everything."""
+        """Release everything."""
         await self.release(list(self._locks))
         while self._roles:
             os.close(self._roles.popitem()[1])
@@ -91,18 +91,18 @@ class Shards:
 
 
 class Borrowed:
-    """Shards without an owner, held while something is decided about them."""
+    """The shards without an owner that are held while something is decided about them."""
 
     def __init__(self, locks: dict[int, int]) -> None:
         self._locks = locks
 
     @property
     def shards(self) -> frozenset[int]:
-        """Those that could be had."""
+        """The shards that could be had."""
         return frozenset(self._locks)
 
     async def give_back(self) -> None:
-        """Let them go."""
+        """Release the shards."""
         for lock in self._locks.values():
             os.close(lock)
         self._locks.clear()

@@ -1,4 +1,4 @@
-"""How fast what is accepted is committed, and how long the next of it will therefore wait."""
+"""The pace of commits, and how long the next operation will therefore wait."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _NEWEST_COUNTS: Final = 0.3
 
 
 class CommitPace:
-    """Counts the rows that are not committed yet, and measures the time that each takes.
+    """The rows that are not committed yet, and the measured time that each takes.
 
     Only commits that take as many rows as may be in one tell of the pace: a smaller one leaves nobody waiting, and
     tells no more than that the pace is at least its own. The time of one begins with the end of the one before, so that
@@ -18,7 +18,7 @@ class CommitPace:
 
     def __init__(self) -> None:
         self._rows = 0
-        """Waiting, or being written."""
+        """The rows waiting, or being written."""
         self._writing = 0
         self._is_full = False
         self._began = 0.0
@@ -27,24 +27,24 @@ class CommitPace:
 
     @property
     def wait_s(self) -> float:
-        """How long what comes now waits until all before it is committed."""
+        """The time that what comes now waits until all before it is committed."""
         return self._rows * self._row_s
 
     def came(self, rows: int) -> None:
-        """So many more rows wait."""
+        """Count rows that wait."""
         self._rows += rows
 
     def went(self, rows: int) -> None:
-        """So many rows wait no longer."""
+        """Count rows that wait no longer."""
         self._rows -= rows
 
     def began(self, rows: int, since: float, *, is_full: bool) -> None:
-        """*rows* of which the first waits *since* are being written; no more than that go at once if *is_full*."""
+        """Note that *rows* are being written, the first waiting *since*; *is_full* if no more than that go at once."""
         self._writing, self._is_full = rows, is_full
         self._began = max(since, self._ended)
 
     def ended(self, now: float) -> None:
-        """Note that whatever was being written is written, or will not be."""
+        """Note that what was being written is written, or will not be."""
         if not self._writing:
             return
         row_s = (now - self._began) / self._writing

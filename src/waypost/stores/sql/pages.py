@@ -49,12 +49,12 @@ def read_page(connection: Connection, query: PageQuery, look: Look) -> Page:
 
 
 def marks_on(connection: Connection, ids: Sequence[NotificationId]) -> dict[NotificationId, Marked]:
-    """The marks on those of *ids* that have any."""
+    """Read the marks on those of *ids* that have any."""
     return {row[0]: Marked(row[1], row[2]) for row in select_in(connection, _MARKS, ids)}
 
 
 def _seen(connection: Connection, query: PageQuery, look: Look) -> Iterator[NotificationId]:
-    """The ids of all that the query asks for, newest first."""
+    """Yield the ids of all that the query asks for, newest first."""
     before = _LAST_ID
     while True:
         rows = connection.execute(_SEEN, (query.app, query.user_id, before, _AT_ONCE)).fetchall()

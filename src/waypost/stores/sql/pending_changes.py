@@ -35,6 +35,8 @@ _FIND = (
     "SELECT seq, id, app, user_id, shard, lane, status, due_at, withdrawn, job FROM notification WHERE id IN ({keys})"
 )
 _RECEIPTS = f"SELECT {RECEIPT} FROM receipt WHERE notification_id IN ({{keys}})"  # noqa: S608 - a list of columns
+ROWS_LOCKED = " FOR NO KEY UPDATE"
+"""Rows that nobody else changes or claims before this transaction ends."""
 _ROUTED = "UPDATE notification SET due_at = ?, withdrawn = ? WHERE {key} = ?"
 _FINISHED = (
     "UPDATE notification SET due_at = NULL, withdrawn = ?, status = ?, reason = ?, finished_at = ? WHERE {key} = ?"
@@ -42,12 +44,12 @@ _FINISHED = (
 _RESTATED = "UPDATE notification SET status = ? WHERE {key} = ?"
 _LANES = {word.value: word for word in Lane}
 _PENDING = NotificationStatus.PENDING.value
-"""Stored statuses are this and the final ones."""
+"""The stored status that is not final."""
 _STATUSES = {word.value: word for word in NotificationStatus}
 
 
 class PendingChange:
-    """One notification in a transaction: its progress, and what of it is to be written."""
+    """A notification in a transaction: its progress, and what of it is to be written."""
 
     __slots__ = (
         "changed", "due_at", "finished", "is_new_list", "job", "lane", "moved", "progress", "restated", "seq", "shard",
@@ -60,15 +62,15 @@ class PendingChange:
         self.lane = lane
         self.job = job
         self.due_at: Instant | None = None
-        """When it is looked at next as a whole: of what is routed or final never."""
+        """The time when it is looked at next as a whole: never for what is routed or final."""
         self.changed: set[int] = set()
-        """Numbers of the receipts that must be written."""
+        """The numbers of the receipts that must be written."""
         self.is_new_list = False
         self.moved = False
-        """The row itself must be written."""
+        """Whether the row itself must be written."""
         self.finished = False
         self.restated = False
-        """Its final status became another one."""
+        """Whether its final status became another one."""
 
     @property
     def id(self) -> NotificationId:
@@ -76,7 +78,7 @@ class PendingChange:
         return self.progress.id
 
     def take(self, transaction: Transaction, step: Step) -> None:
-        """Go one step on."""
+        """Apply one step."""
         before, after = step.before, step.progress
         self.progress = after
         transaction.moves += step.moves
@@ -93,20 +95,20 @@ class PendingChange:
                 self.restated = True
 
     def mark_withdrawn(self, why: str) -> None:
-        """Let no further attempt be made of what is still open."""
+        """Mark it as withdrawn, so that what is still open gets no further attempt."""
         if not self.progress.is_final:
             self.progress = msgspec.structs.replace(self.progress, withdrawn=why)
             self.moved = True
 
     def put_off(self, n: int, due_at: Instant) -> None:
-        """Let target *n* be due at another time than its settlement says."""
+        """Set a due time for target *n* other than its settlement says."""
         receipts = dict(self.progress.receipts or {})
         receipts[n] = msgspec.structs.replace(receipts[n], due_at=due_at)
         self.progress = msgspec.structs.replace(self.progress, receipts=receipts)
         self.changed.add(n)
 
     def is_written(self, now: Instant) -> None:
-        """Let nothing be due before this transaction began: nobody looks for it there any more (due_from.py)."""
+        """Set no due time before this transaction began: nobody looks for it there any more (due_from.py)."""
         receipts = self.progress.receipts or {}
         for n in receipts if self.is_new_list else self.changed:
             due_at = receipts[n].due_at
@@ -122,7 +124,7 @@ class PendingChange:
 
 
 class PendingChanges:
-    """The notifications of one transaction by id; one whose shard is another process's by now is as one unknown."""
+    """The notifications of one transaction by id; one whose shard is another process's by now counts as unknown."""
 
     def __init__(
         self,
@@ -131,10 +133,12 @@ class PendingChanges:
         *,
         by_shard: bool = True,
         to_confirm: Collection[NotificationId] = (),
+        receipts_locked: bool = False,
     ) -> None:
-        """Not *by_shard*: whoever changes them knows otherwise that they are this process's.
+        """Read them; not *by_shard*: whoever changes them knows otherwise that they are this process's.
 
-        Of those *to_confirm* the receipts are read also where they are final.
+        Of those *to_confirm* the receipts are read also where they are final. *receipts_locked*: what of them comes
+        due in this moment is claimed before they are read, or after this transaction (PostgreSQL).
         """
         self._transaction = transaction
         connection = transaction.connection
@@ -143,13 +147,13 @@ class PendingChanges:
         of_this = [row for row in rows if owned is None or row[4] in owned or row[4] >= SHARDS or row[6] != _PENDING]
         routed = [row[1] for row in of_this if row[7] is None and (row[6] == _PENDING or row[1] in to_confirm)]
         receipts: dict[NotificationId, dict[int, Receipt]] = {one: {} for one in routed}
-        for row in select_in(connection, _RECEIPTS, list(receipts)):
+        for row in select_in(connection, _RECEIPTS + ROWS_LOCKED * receipts_locked, list(receipts)):
             receipt = receipt_of(row)
             receipts[receipt.notification_id][receipt.n] = receipt
         self._cases = {row[1]: _case_of(row, receipts.get(row[1])) for row in of_this}
 
     def get(self, notification_id: NotificationId) -> PendingChange | None:
-        """A notification, if it is known."""
+        """Return a notification, if it is known."""
         return self._cases.get(notification_id)
 
     def write(self) -> None:

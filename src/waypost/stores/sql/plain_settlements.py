@@ -35,7 +35,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class PlainSettlements:
-    """What a transaction writes of the notifications that go it."""
+    """The plain settlements of a transaction: what it writes of notifications settled in the short way."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
@@ -47,7 +47,7 @@ class PlainSettlements:
         """Finish a notification of which nothing but its row is stored yet."""
         self.note(case, settled)
         case.take(self._transaction, case.progress.end(NotificationStatus.SENT, self._transaction.now))
-        case.finished = case.moved = False  # written here, with the others that went plain
+        case.finished = case.moved = False  # written here, with the other plain ones
         self._keys.append(getattr(case, self._row_key))
 
     def note(self, case: PendingChange, settled: Settled) -> None:
@@ -68,7 +68,7 @@ class PlainSettlements:
             moves.append(DeliveryMoved(*move, is_use=change.is_use))
 
     def write(self) -> None:
-        """Write them all."""
+        """Write all plain settlements."""
         connection = self._transaction.connection
         if self._receipts:
             connection.insert_all(_INSERT, _VALUES, self._receipts)

@@ -1,4 +1,4 @@
-"""Releasing: what is due of the owned shards and not in anybody's hands; it writes nothing.
+"""Releasing: finding what is due of the owned shards and not in anybody's hands; it writes nothing.
 
     notification  (lane, due_at, shard) WHERE due_at > 0           scheduled, replayed whole, or withdrawn while leased
     receipt       (lane, due_at, shard) WHERE due_at IS NOT NULL   retries, parked ones that expire, intents
@@ -90,7 +90,7 @@ _APPS_DUE = (
     _APPS_OF.format(table="receipt", is_open="due_at IS NOT NULL"),
 )
 APPS_A_TURN = 50
-"""So many apps are looked at in one release where there is too much due; the next ones in the next."""
+"""The most apps looked at in one release where there is too much due; the next ones in the next."""
 
 _BEFORE_ROWS = (-1, -1)
 _BEFORE_TARGETS = (-1, b"", -1)
@@ -101,23 +101,23 @@ _Found = dict[NotificationId, set[int | None]]
 
 
 class Room(Struct, frozen=True):
-    """How much of a lane may be released."""
+    """The room in a lane: how much of it may be released."""
 
     most: int
-    """Released items that may wait in memory, all apps together."""
+    """The most released items that wait in memory, all apps together."""
     ready: Mapping[AppId, int]
-    """How many do, by app."""
+    """The number of released items, by app."""
     last: AppId
-    """Whose turn was last where apps took turns."""
+    """The app whose turn was last where apps took turns."""
 
     @property
     def left(self) -> int:
-        """How many more may."""
+        """The number that may still be released."""
         return self.most - sum(self.ready.values())
 
 
 class PromotionRequest(Struct, frozen=True):
-    """At most *n* due entries of *shards*, and of what is parked under each condition what *lifted* says."""
+    """A request for at most *n* due entries of *shards*, and what *lifted* allows of those parked by condition."""
 
     shards: frozenset[int]
     now: Instant
@@ -126,22 +126,22 @@ class PromotionRequest(Struct, frozen=True):
     lifted: Mapping[str, int]
     is_taken: IsTaken
     since: Instant = Instant(0)
-    """Nothing open is due before."""
+    """The time before which nothing open is due."""
 
 
 class DueWork(Struct):
-    """What was found: work to lease, intents to close, withdrawn work to end."""
+    """The due work that was found: work to lease, intents to close, withdrawn work to end."""
 
     items: list[WorkItem] = field(default_factory=list)
     entries: int = 0
-    """DueWork entries in *items*: a notification whole, or a target."""
+    """The entries in *items*: a notification whole, or a target."""
     intents: list[Settled] = field(default_factory=list)
     withdrawn: list[TakeBack] = field(default_factory=list)
     last: dict[Lane, AppId] = field(default_factory=dict)
-    """Whose turn was last, of lanes where apps took turns."""
+    """The app whose turn was last, of lanes where apps took turns."""
 
     def without(self, touched: Collection[NotificationId]) -> DueWork:
-        """What is left where these changed since it was read; they are found again if they are still due."""
+        """Drop notifications that changed since it was read; they are found again if they are still due."""
         items = [item for item in self.items if item.notification.id not in touched]
         intents = [one for one in self.intents if one.notification.id not in touched]
         withdrawn = [order for order in self.withdrawn if order.id not in touched]
@@ -149,7 +149,7 @@ class DueWork(Struct):
 
 
 def find_due(connection: Connection, wanted: PromotionRequest) -> DueWork:
-    """What is due, with what to do about it."""
+    """Find what is due, with what to do about it."""
     connection.execute(connection.dialect.snapshot)
     try:
         search = _Search(connection, wanted)
@@ -161,12 +161,12 @@ def find_due(connection: Connection, wanted: PromotionRequest) -> DueWork:
 
 
 def parked_under(connection: Connection) -> frozenset[str]:
-    """Every condition under which something is parked."""
+    """List every condition under which something is parked."""
     return frozenset(row[0] for row in connection.execute(_CONDITIONS).fetchall())
 
 
 class _Search:
-    """Finds the keys of what is due, lane after lane, then of what is lifted."""
+    """A search for the keys of what is due, lane after lane, then of what is lifted."""
 
     def __init__(self, connection: Connection, wanted: PromotionRequest) -> None:
         self.found: _Found = {}
@@ -186,7 +186,7 @@ class _Search:
         self._left -= len(keys)
 
     def _due(self, lane: Lane, room: Room) -> list[_Key]:
-        """All that is due in a lane, or as much as may be, apps taking turns."""
+        """Find all that is due in a lane, or as much as may be, apps taking turns."""
         n = max(0, min(room.left, self._left))
         keys = list(islice(self._of_lane(lane), n))
         if self._left <= 0 or len(keys) < n:
@@ -214,13 +214,13 @@ class _Search:
         return self._free((key[2], key[3]) for key in self._pages(_LIFTED, (condition,), _BEFORE_TARGETS))
 
     def _free(self, keys: Iterable[_Key]) -> Iterator[_Key]:
-        """Those that nobody has, and that are not found yet."""
+        """Yield those that nobody has, and that are not found yet."""
         for notification_id, part in keys:
             if part not in self.found.get(notification_id, ()) and not self._wanted.is_taken(notification_id, part):
                 yield notification_id, part
 
     def _pages(self, sql: str, asked: tuple[Any, ...], before: tuple[Any, ...]) -> Iterator[Any]:
-        """The keys of an index from where work begins, page by page; *before* all of that moment."""
+        """Yield the keys of an index from where work begins, page by page; *before* all of that moment."""
         key: tuple[Any, ...] = (self._wanted.since, *before)
         width, sql = len(key), sql.format(shards=self._shards)
         while True:
@@ -232,13 +232,13 @@ class _Search:
 
 
 def apps_due(connection: Connection, lane: Lane, now: Instant, last: AppId, since: Instant) -> list[AppId]:
-    """The apps with something due in *lane* between *since* and *now*, whoever has it, in turn after *last*."""
+    """List the apps with something due in *lane* from *since* to *now*, whoever has it, in turn after *last*."""
     found = {row[0] for sql in _APPS_DUE for row in connection.execute(sql, (lane, since, now)).fetchall()}
     return sorted(found, key=turn_after(last))
 
 
 def load(connection: Connection, found: Mapping[NotificationId, set[int | None]]) -> DueWork:
-    """The work items of these parts, in this order: target numbers, or None for a notification whole."""
+    """Load the work items of these parts, in this order: target numbers, or None for a notification whole."""
     due = DueWork()
     receipts: dict[NotificationId, list[Receipt]] = {}
     routed = [one for one, parts in found.items() if parts != {None}]
@@ -270,7 +270,7 @@ def _entries(items: Iterable[WorkItem]) -> int:
 
 
 def _unsure(receipt: Receipt) -> Change:
-    """An intent without an outcome by its deadline: it may have been sent, and is never sent again."""
+    """Close an intent without an outcome by its deadline: it may have been sent, and is never sent again."""
     assert receipt.due_at is not None, "an intent has a deadline"
     return Change(receipt.n, receipt.attempt, Unsure(receipt.code or "unanswered"), receipt.due_at)
 

@@ -1,4 +1,4 @@
-"""Places that a reader of an index has reached, on record: nothing that it looks for lies before.
+"""The places that a reader of an index has reached, on record: nothing that it looks for lies before.
 
 While somebody has an old snapshot (a dump) the server keeps every row that is gone since in its indexes, and a read
 from the beginning passes all of them, also that of a process that starts.
@@ -17,11 +17,11 @@ _REACH = (
 
 
 def reached(connection: Connection, name: str) -> int:
-    """How far it is; 0 where nobody said."""
+    """Read how far it is; 0 where nobody said."""
     row = connection.execute(_REACHED, (name,)).fetchone()
     return 0 if row is None else int(row[0])
 
 
 def reach(connection: Connection, name: str, position: int) -> None:
-    """Put on record how far it is."""
+    """Record how far it is."""
     connection.execute(_REACH, (name, position))

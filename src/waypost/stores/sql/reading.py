@@ -27,13 +27,13 @@ _HELD = (
 
 
 class Look(Struct, frozen=True):
-    """When a read was made, and how to find what is leased then."""
+    """The moment of a read, and the way to find what is leased then."""
 
     now: Instant
     held: Callable[[Connection, Sequence[NotificationId]], set[NotificationId]] | None
 
     def statuses(self, connection: Connection, rows: Sequence[Row]) -> Iterator[tuple[Row, NotificationStatus]]:
-        """How rows (id, app, status, due_at) read."""
+        """Yield how rows (id, app, status, due_at) read."""
         pending = NotificationStatus.PENDING
         leased: set[NotificationId] = set()
         if self.held is not None:
@@ -43,14 +43,14 @@ class Look(Struct, frozen=True):
 
 
 def held(connection: Connection, ids: Sequence[NotificationId]) -> set[NotificationId]:
-    """Those of *ids* that a worker has leased, where leases are stored."""
+    """Find those of *ids* that a worker has leased, where leases are stored."""
     return {row[0] for row in select_in(connection, _HELD, ids)}
 
 
 def records(
     connection: Connection, ids: Sequence[NotificationId], look: Look
 ) -> dict[NotificationId, NotificationRecord]:
-    """Those of *ids* that there are."""
+    """Read those of *ids* that there are."""
     rows = {row[0]: row for row in select_in(connection, _RECORDS, ids)}
     keys = [(one, row[1], *row[NOTIFICATION_WIDTH : NOTIFICATION_WIDTH + 2]) for one, row in rows.items()]
     statuses = {key[0]: status for key, status in look.statuses(connection, keys)}
@@ -61,7 +61,7 @@ def records(
 
 
 def _status(stored: str, due_at: Instant | None, now: Instant) -> NotificationStatus:
-    """How a row reads: what is routed and open is being processed."""
+    """Return how a row reads: what is routed and open is being processed."""
     if stored != NotificationStatus.PENDING:
         return NotificationStatus(stored)
     if due_at is None:

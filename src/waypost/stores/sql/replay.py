@@ -10,6 +10,7 @@ from __future__ import annotations
 from waypost.domain.ids import SHARDS
 from waypost.domain.notification import Lane
 from waypost.domain.progress import Progress
+from waypost.domain.replay import new_round
 from waypost.domain.status import NotificationStatus
 from waypost.ports.work import Acceptance, Accepted, NotReplayable, Replay
 from waypost.stores.sql.rows import RECEIPT, RECEIPT_VALUES, REPLACE_RECEIPT, receipt_of, receipt_row
@@ -25,7 +26,7 @@ _REOPEN = (
 
 
 def replay(transaction: Transaction, order: Replay) -> Acceptance:
-    """Start the round, or say that there is nothing to start."""
+    """Start the round, or return that there is nothing to start."""
     connection = transaction.connection
     row = connection.execute(_FIND + connection.dialect.locked, (order.notification_id, order.app)).fetchone()
     if row is None:
@@ -34,7 +35,7 @@ def replay(transaction: Transaction, order: Replay) -> Acceptance:
     lane, status = Lane(lane_word), NotificationStatus(status_word)
     receipts = {each.n: each for each in map(receipt_of, connection.execute(_RECEIPTS, (order.notification_id,)))}
     progress = Progress(order.app, order.notification_id, user_id, status, receipts)
-    step = progress.replay(order.at)
+    step = new_round(progress, order.at)
     if step is None:
         return NotReplayable(known=True)
     shard %= SHARDS  # among those that workers own, also where the log carried the round before

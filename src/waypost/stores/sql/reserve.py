@@ -30,11 +30,11 @@ class Reserve:
         return True
 
     def drop(self) -> None:
-        """Free its bytes."""
+        """Free the reserve's bytes."""
         self._path.unlink(missing_ok=True)
 
     def is_disk_full(self) -> bool:
-        """Whether there is no room left to speak of; SQLite does not always say why it could not write."""
+        """Tell whether there is almost no room left; SQLite does not always say why it could not write."""
         try:
             return self._room_bytes() < _NO_ROOM_BYTES
         except OSError:

@@ -35,25 +35,25 @@ ON CONFLICT (app, lane, hour, status) DO UPDATE SET delta = counter.delta + excl
 """
 _FOLDED = "DELETE FROM counter WHERE hour > 0 AND hour < ?"
 _HOURS_APART = 48
-"""Nobody's clock is so wrong that it still counts in what is older."""
+"""Hours that clocks may differ: nobody's is so wrong that it still counts in what is older."""
 _PAGE = 500
 _OLD = "SELECT seq, id FROM notification WHERE id < ? AND finished_at < ? ORDER BY id LIMIT ?"
 
 
 class _Page(Struct, frozen=True):
-    """What to drop at most."""
+    """A page of what to drop, at most."""
 
     before: Instant
     n: int
     table: str = ""
-    """Of a feature, whose rows belong to notifications."""
+    """The table of a feature, whose rows belong to notifications."""
 
 
 class SqlRetention:
-    """See Retention."""
+    """The retention of the store: see Retention."""
 
     def __init__(self, database: Database, clock: Clock, beside: Sequence[str] = ()) -> None:
-        """*beside* are tables of features whose rows belong to notifications."""
+        """Create it; *beside* are tables of features whose rows belong to notifications."""
         self._database = database
         self._clock = clock
         self._beside = tuple(beside)
@@ -76,7 +76,7 @@ class SqlRetention:
         return engine.by_pages(before)
 
     def _tell(self, months: Months) -> None:
-        """Say which tables by month are not as they should be."""
+        """Report which tables by month are not as they should be."""
         telemetry = self._database.telemetry
         telemetry.gauge(Metric.MONTHS_MISSING, len(months.missing))
         telemetry.gauge(Metric.MONTHS_UNDROPPED, len(months.undropped))

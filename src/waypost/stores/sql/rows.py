@@ -53,7 +53,7 @@ _NO_CONTENT = Content()
 
 
 def notification_of(row: Row) -> Notification:
-    """The notification in the first columns of *row*; a duplicate's record has no content."""
+    """Read the notification in the first columns of *row*; a duplicate's record has no content."""
     body, device_ids = row[4], row[12]
     return Notification(
         row[0],
@@ -75,7 +75,7 @@ def notification_of(row: Row) -> Notification:
 
 
 def content_of(body: bytes, variables: bytes | None = None) -> Content:
-    """What is said; one row that cannot be read must not stop those beside it."""
+    """Decode content; one row that cannot be read must not stop those beside it."""
     try:
         content = _content(body)
         return content if variables is None else personalised(content, _variables(variables))
@@ -84,7 +84,7 @@ def content_of(body: bytes, variables: bytes | None = None) -> Content:
 
 
 def notification_row(notification: Notification, shards_after: int = 0) -> Row:
-    """``id, app, caller, user_id, shard, lane, kind, urgency, guarantee, created_at, expires_at, ttl_ms, ...``.
+    """Build ``id, app, caller, user_id, shard, lane, kind, urgency, guarantee, created_at, expires_at, ttl_ms, ...``.
 
     Then ``scheduled_at, retry_policy, device_ids``.
     """
@@ -108,12 +108,12 @@ def notification_row(notification: Notification, shards_after: int = 0) -> Row:
 
 
 def content_body(content: Content) -> bytes:
-    """Content as stored."""
+    """Encode content as stored."""
     return _encode(content)
 
 
 def receipt_of(row: Row) -> Receipt:
-    """The receipt in the first columns of *row*."""
+    """Read the receipt in the first columns of *row*."""
     return Receipt(
         row[0],
         row[1],
@@ -140,7 +140,7 @@ def receipt_of(row: Row) -> Receipt:
 
 
 def receipt_row(receipt: Receipt, app: str, shard: int, lane: Lane) -> Row:
-    """The whole row of a receipt: RECEIPT, app, shard, lane."""
+    """Build the whole row of a receipt: RECEIPT, app, shard, lane."""
     return (
         receipt.notification_id,
         receipt.n,
@@ -170,7 +170,7 @@ def receipt_row(receipt: Receipt, app: str, shard: int, lane: Lane) -> Row:
 
 
 def drawn(connection: Connection, most: int) -> Callable[[int], Sequence[int]]:
-    """New numbers for at most *most* rows: asked for now, given in their order once it is known how many are needed."""
+    """Draw numbers for at most *most* rows now, to be given in order once it is known how many are needed."""
     sql, size = connection.dialect.next_numbers, connection.dialect.numbers_a_block
     if size:
         blocks = connection.execute(sql, (-(-most // size),))
@@ -184,17 +184,17 @@ def drawn(connection: Connection, most: int) -> Callable[[int], Sequence[int]]:
 
 
 def seqs(connection: Connection, count: int) -> Sequence[int]:
-    """*count* new numbers of notifications."""
+    """Draw *count* new numbers of notifications."""
     return drawn(connection, count)(count)
 
 
 def select_in(connection: Connection, sql: str, keys: Sequence[Any]) -> Iterator[Row]:
-    """Rows of *sql*, whose ``{keys}`` stands for a list of keys, for any number of *keys*."""
+    """Select rows of *sql*, whose ``{keys}`` stands for a list of keys, for any number of *keys*."""
     for statement, chunk in connection.lists(sql, keys):
         yield from connection.execute(statement, chunk).fetchall()
 
 
 def execute_in(connection: Connection, sql: str, keys: Sequence[Any]) -> None:
-    """The same for a statement without an answer."""
+    """Execute a statement without an answer for any number of *keys*, as select_in does."""
     for statement, chunk in connection.lists(sql, keys):
         connection.execute(statement, chunk)

@@ -1,4 +1,4 @@
-"""What an operator can choose about the store."""
+"""Settings of the store."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _POSTGRES = ("postgresql://", "postgres://")
 
 
 def is_postgres(url: str) -> bool:
-    """Whether *url* names a PostgreSQL database."""
+    """Tell whether *url* names a PostgreSQL database."""
     return url.startswith(_POSTGRES)
 
 
 class Durability(StrEnum):
-    """What an acknowledged request survives: a power failure (`power`), or only a crash of the process (`process`)."""
+    """The failure that an acknowledged request survives: of power (`power`), or only of the process (`process`)."""
 
     POWER = "power"
     PROCESS = "process"
@@ -49,7 +49,7 @@ class SqlSettings(Struct, frozen=True):
 
 
 class OutboxSettings(Struct, frozen=True, kw_only=True):
-    """What others hear of work on PostgreSQL; delivery does not wait for it."""
+    """Settings of what others hear of work on PostgreSQL; delivery does not wait for it."""
 
     to: Literal["redis", "kafka"] | None = None
     """Where what becomes leasable is published, for others to read; unset, nowhere."""

@@ -1,4 +1,4 @@
-"""Settling: what one transaction makes of everything that was reported together (its writes are in cases.py)."""
+"""Settling: the changes that one transaction makes of what was reported together (its writes are in cases.py)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from waypost.stores.sql.transaction import OperationKind, Transaction
 
 
 class SettleResult(Struct, frozen=True):
-    """What was refused, and which notifications are withdrawn: nothing of those becomes leasable again."""
+    """The refused changes, and the withdrawn notifications, of which nothing becomes leasable again."""
 
     stale: list[Stale]
     withdrawn: frozenset[NotificationId]
@@ -38,7 +38,7 @@ INTEND: OperationKind[Sequence[Settled], SettleResult] = OperationKind("intend",
 def settle_all(
     transaction: Transaction, cases: PendingChanges, plain: PlainSettlements, op: Sequence[Settled]
 ) -> SettleResult:
-    """Take what was reported together into *cases*; somebody else writes them."""
+    """Apply what was reported together to *cases*; somebody else writes them."""
     stale: list[Stale] = []
     withdrawn: set[NotificationId] = set()
     for settled in op:

@@ -15,23 +15,23 @@ class SqlOwnership:
         self._offered: set[int] = set()
 
     def owned(self) -> int:
-        """How many shards are this process's."""
+        """Count the shards that are this process's."""
         return len(self._locks.owned)
 
     def sharers(self) -> int | None:
-        """How many processes share the shards; None where those of this machine are all."""
+        """Count the processes that share the shards; None where only those of this machine do."""
         return self._locks.sharers()
 
     async def attend(self) -> None:
-        """Be known to the others, and know of them, without a share."""
+        """Join the others and know of them, without a share."""
         await self._locks.attend()
 
     async def acquire(self, wanted: int) -> int:
-        """Take at most *wanted* free shards; how many it got."""
+        """Take at most *wanted* free shards; return how many it got."""
         return len(await self._locks.acquire(self.owned() + wanted))
 
     async def leave(self) -> None:
-        """Be no longer one of those who share the shards."""
+        """Leave those who share the shards."""
         await self._locks.leave()
 
     def offer(self, n: int) -> None:
@@ -41,7 +41,7 @@ class SqlOwnership:
         self._work.stop_leasing(chosen)
 
     async def hand_over(self) -> int:
-        """Let go of the offered shards that hold no leased item."""
+        """Release the offered shards that hold no leased item."""
         self._offered &= self._locks.owned
         free = self._offered - self._work.busy_shards()
         self._offered -= free
@@ -52,7 +52,7 @@ class SqlOwnership:
         return len(free)
 
     def offered(self) -> int:
-        """How many offered shards are still held."""
+        """Count the offered shards that are still held."""
         return len(self._offered)
 
     async def take_role(self, name: str) -> bool:

@@ -15,7 +15,7 @@ from waypost.stores.sql.connection import SqliteConnection, connect, database_pa
 from waypost.stores.sql.engine import Busy, Joined, Months
 from waypost.stores.sql.faults import StoreFault, fault_of, refusal
 from waypost.stores.sql.lease import FreshTail
-from waypost.stores.sql.migrations import latest
+from waypost.stores.sql.migrations import NOTED_IN, latest
 from waypost.stores.sql.ownership import Shards
 from waypost.stores.sql.reserve import Reserve
 from waypost.stores.sql.settings import Durability, SqlSettings
@@ -65,7 +65,7 @@ class SqliteWriter:
                 self.connection.execute("ROLLBACK")
 
     def was_committed(self, batch: int) -> bool:
-        """Nothing is ever in doubt: the log is a file."""
+        """Refuse: nothing is ever in doubt, since the log is a file."""
         raise NotImplementedError(batch)
 
     def is_well(self) -> bool:
@@ -88,7 +88,7 @@ class SqliteWriter:
 
 
 class SqliteEngine:
-    """One SQLite file (fulfils engine.Engine)."""
+    """A store in one SQLite file (fulfils engine.Engine)."""
 
     is_remote = False
 
@@ -131,7 +131,7 @@ class SqliteEngine:
             lock.close()
 
     def keep_up(self, now: Instant, before: Instant) -> Months:
-        """Nothing is made ahead, nothing lies apart."""
+        """Do nothing: nothing is made ahead, nothing lies apart."""
         return Months()
 
     def by_pages(self, before: Instant) -> Instant:
@@ -154,11 +154,11 @@ class SqliteEngine:
             make_missing(tables, named.__contains__, connection.execute, is_remote=False)
 
     def _revision(self) -> str | None:
-        """What Alembic noted in the database; None for a new one."""
+        """Read what Alembic noted in the database; None for a new one."""
         with contextlib.closing(connect(self.path)) as connection:
-            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchall():
+            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (NOTED_IN,)).fetchall():
                 return None
-            ((revision,),) = connection.execute("SELECT version_num FROM alembic_version").fetchall()
+            ((revision,),) = connection.execute(f"SELECT version_num FROM {NOTED_IN}").fetchall()  # noqa: S608 - ours
             return str(revision)
 
     def open_writer(self) -> SqliteWriter:

@@ -1,4 +1,4 @@
-"""What a store can do at the moment."""
+"""The abilities of a store at the moment."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from waypost.telemetry.events import Event
 
 
 class StoreState(StrEnum):
-    """What the store can do: everything; finish what was accepted; nothing for now; nothing."""
+    """The state of a store: it does everything, finishes what was accepted, does nothing for now, or nothing ever."""
 
     OK = "ok"
     FULL = "full"
@@ -22,4 +22,4 @@ EVENT_OF: dict[StoreState, Event] = {
     StoreState.AWAY: Event.STORE_AWAY,
     StoreState.BROKEN: Event.STORE_BROKEN,
 }
-"""What is said when a store enters a state."""
+"""The event that is logged when a store enters a state."""

@@ -38,12 +38,12 @@ class Store:
     def __init__(
         self, database: Database, joined: Joined, clock: Clock, beside: Sequence[str] = (), *, with_devices: bool
     ) -> None:
-        """*beside* are tables of features whose rows belong to notifications."""
+        """Create the adapters; *beside* are tables of features whose rows belong to notifications."""
         self.database = database
         self.peers = joined.peers
         """The other workers, on whatever machine."""
         self.shards = joined.locks
-        """None is owned at first."""
+        """The shards; none is owned at first."""
         self.member = joined.member
         self.work = SqlWork(database, self.shards, self.peers, with_devices=with_devices)
         self.dedup = SqlDedup(database)
@@ -63,7 +63,7 @@ class Store:
         self.holds = SqlHolds(database)
 
     async def close(self) -> None:
-        """Write what is queued and let go of the files and locks."""
+        """Write what is queued and close the files and locks."""
         await self.database.close()
         await self.shards.close()
 

@@ -1,4 +1,4 @@
-"""One write transaction, and what it says in the journal and the counters."""
+"""A write transaction, and what it says in the journal and the counters."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _COUNT_OF_JOB = (
 
 
 class Transaction:
-    """What the kinds of one commit write through; ``BEGIN`` and ``COMMIT`` are not theirs."""
+    """The transaction of one commit, through which its kinds write; ``BEGIN`` and ``COMMIT`` are not theirs."""
 
     def __init__(self, connection: Connection, now: Instant, fence: Fence) -> None:
         self.connection = connection
@@ -87,15 +87,15 @@ class OperationKind(Generic[Op, Result]):
     name: str
     run: Callable[[Transaction, Sequence[Op]], Sequence[Result]]
     durable: bool
-    """Answered only when it would survive a loss of power (where the settings ask for that)."""
+    """Whether it is answered only when it would survive a loss of power (where the settings ask for that)."""
     ordered: bool = False
-    """It decides by what it finds and nobody else may write meanwhile: one such transaction at a time in the store."""
+    """Whether it decides by what it finds while nobody else may write: one such transaction at a time in the store."""
     pipelined: bool = False
     """It asks for all that it needs before it looks at any answer, so that a transaction takes few round trips.
 
     It goes before others in a transaction: a table that it misses is committed by itself (``commit_so_far``).
     """
     patient: bool = False
-    """Waits out a busy or full store; others are refused."""
+    """Whether it waits out a busy or full store; others are refused."""
     overtakes: bool = False
-    """It may be done before what was there first, since it touches nothing that is there."""
+    """Whether it may be done before what was there first, since it touches nothing that is there."""

@@ -54,10 +54,10 @@ _BALANCE = "SELECT app, status, count(*) FROM notification WHERE id > ? AND id <
 
 
 class SqlViews:
-    """Reads in reader threads: they wait for nobody and nobody waits for them."""
+    """The reads of the store, in reader threads: they wait for nobody and nobody waits for them."""
 
     def __init__(self, database: Database, clock: Clock, *, leases_are_stored: bool = False) -> None:
-        """Where *leases_are_stored*, what is leased reads ``processing`` before it is routed, too."""
+        """Create it; where *leases_are_stored*, what is leased reads ``processing`` before it is routed, too."""
         self._database = database
         self._clock = clock
         self._find_held = held if leases_are_stored else None
@@ -137,7 +137,7 @@ def _history(connection: Connection, query: HistoryQuery, look: Look) -> list[No
 
 
 def _newest_first(connection: Connection, query: HistoryQuery) -> Iterator[Sequence[Row]]:
-    """Keys and statuses, a page at a time."""
+    """Yield keys and statuses, a page at a time."""
     before: NotificationId = query.before or _LAST_ID
     while True:
         if query.user_id is None:
@@ -173,7 +173,7 @@ def _is_asked_for(receipt: Receipt, query: DeadQuery) -> bool:
 
 
 def _balance_page(after: NotificationId) -> Callable[[Connection], tuple[list[Row], NotificationId, bool]]:
-    """Counts of a page, where it ends, and whether it is the last."""
+    """Build a read of the counts of a page, of where it ends, and of whether it is the last."""
 
     def read(connection: Connection) -> tuple[list[Row], NotificationId, bool]:
         end = connection.execute(_BALANCE_END, (after, _BALANCE_PAGE - 1)).fetchone()

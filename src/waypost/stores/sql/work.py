@@ -9,21 +9,18 @@ import asyncio
 import itertools
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 
 from waypost.domain.amendment import Amended, Amendment
 from waypost.domain.backlog import Waiting
 from waypost.domain.ids import SHARDS, AppId, NotificationId, shard_of
-from waypost.domain.notification import Guarantee, Lane
+from waypost.domain.notification import Lane
 from waypost.domain.progress import Stale
-from waypost.domain.settlement import Intent
 from waypost.domain.time import Instant
 from waypost.domain.turns import turn_after
 from waypost.ports.peers import Peers
 from waypost.ports.promises import EVERY_PROMISE
 from waypost.ports.work import Acceptance, Lease, NewNotification, Replay, Settled, WorkItem
 from waypost.stores.sql.accept import accept_kind
-from waypost.stores.sql.amend import CLOSE, TakeBack
 from waypost.stores.sql.amendments import Amendments
 from waypost.stores.sql.backlog import backlog
 from waypost.stores.sql.bulk_pieces import Pieces, running_jobs
@@ -33,13 +30,13 @@ from waypost.stores.sql.due_from import DueFrom
 from waypost.stores.sql.engine import Locks
 from waypost.stores.sql.lease import open_in
 from waypost.stores.sql.lease_table import LeaseTable
-from waypost.stores.sql.promote import DueWork, PromotionRequest, Room, find_due, parked_under
-from waypost.stores.sql.settle import INTEND, SETTLE, SettleResult
+from waypost.stores.sql.promote import PromotionRequest, Room, find_due, parked_under
+from waypost.stores.sql.settlements import NO_LEASE, Settlements
 from waypost.stores.sql.state import StoreState
 from waypost.stores.sql.transaction import Transaction
 
 WORK_TOPIC = "work"
-"""Told to the other workers after a commit with rows of theirs; the body is the lanes, separated by commas."""
+"""The topic told to the other workers after a commit with rows of theirs; the body is lanes, separated by commas."""
 
 _DEPTH_COUNTED = 10_000
 _READY_LIMIT = 2_000
@@ -48,8 +45,7 @@ _READY_LIMIT = 2_000
 Where an app fills it, each other still has its share, so it may be several times as many with very many apps.
 """
 _RECORDER = 0
-"""Who has this shard puts on record what holds for all."""
-_NO_LEASE = 0
+"""The shard whose owner records what holds for all."""
 _NO_VERSION = -1
 
 
@@ -68,8 +64,9 @@ class SqlWork:
         self._due_from = DueFrom(database)
         note = self._note_arrivals if database.engine.is_remote else None
         self._accept = accept_kind(database.settings.dedup_slice_h, note)
+        self._settlements = Settlements(database, self._lease_table, self._pieces, lambda: self._leasing)
         self._amendments = Amendments(database, shards, peers, self._lease_table, self._look_again)
-        self._tokens = itertools.count(_NO_LEASE + 1)
+        self._tokens = itertools.count(NO_LEASE + 1)
         self._last_app: dict[Lane, AppId] = {}
         self._last_due: dict[Lane, AppId] = {}
         self._lanes = deque(Lane)
@@ -112,7 +109,11 @@ class SqlWork:
 
     async def settle(self, lease: Lease, settled: Sequence[Settled]) -> list[Stale]:
         """See Work."""
-        return await self._settle(lease.token, settled)
+        return await self._settlements.settle(lease.token, settled)
+
+    async def settle_recipients(self, settled: Sequence[Settled]) -> None:
+        """See Settlements."""
+        await self._settlements.settle_recipients(settled)
 
     async def promote_due(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
         """See Work."""
@@ -129,7 +130,7 @@ class SqlWork:
                 due = due.without(touched)
             for item in due.items:
                 self._lease_table.release(item)
-        await self._end(due)
+        await self._settlements.end(due)
         return due.entries
 
     async def conditions(self) -> frozenset[str]:
@@ -157,36 +158,36 @@ class SqlWork:
         return await self._database.read(lambda connection: backlog(connection, now, counts_from))
 
     async def lease_recipients(self, n: int) -> list[WorkItem]:
-        """At most *n* recipients of running bulk jobs, where others carry everything else."""
+        """Lease at most *n* recipients of running bulk jobs, where others carry everything else."""
         items: list[WorkItem] = []
         self._follow_shards()
         try:
             await self._lease_recipients(n, items)
         except BaseException:
-            self._let_go(_NO_LEASE, items)
+            self._let_go(NO_LEASE, items)
             raise
         return items
 
     def holds_recipient(self, notification_id: NotificationId) -> bool:
-        """Whether it is a recipient of a bulk job that is leased here."""
+        """Tell whether it is a recipient of a bulk job that is leased here."""
         return self._pieces.holds(notification_id)
 
     async def recipients_waiting(self) -> int:
-        """How many recipients of running bulk jobs could be leased here."""
+        """Count the recipients of running bulk jobs that could be leased here."""
         self._follow_shards()
         return await self._database.read_to_lease(lambda connection: self._pieces.depth(connection, self._leasing))
 
     def busy_shards(self) -> set[int]:
-        """The shards of which something is leased or being withdrawn: not to be handed to another process yet."""
+        """Return the shards of which something is leased or being withdrawn: not to be handed over yet."""
         return self._lease_table.busy_shards() | self._amendments.busy_shards() | self._pieces.busy_shards()
 
     def stop_leasing(self, shards: Collection[int]) -> None:
-        """Lease nothing more of *shards*, so that they become free to be handed over."""
+        """Stop leasing from *shards*, so that they become free to be handed over."""
         self._stopped |= frozenset(shards)
         self._look_again()
 
     def lease_again(self, shards: Collection[int]) -> None:
-        """Lease of *shards* whenever they are owned: they were let go of, and may come back."""
+        """Lease from *shards* again once they are owned: they were released, and may come back."""
         self._stopped -= frozenset(shards)
 
     def _note_arrivals(
@@ -195,7 +196,7 @@ class SqlWork:
         self._tail.note(transaction.connection, arrivals, numbers)
 
     def _rooms(self) -> dict[Lane, Room]:
-        """How much more of each lane may be released; another lane comes first each time."""
+        """Return how much more of each lane may be released; another lane comes first each time."""
         self._lanes.rotate(-1)
         ready, last = self._lease_table.ready_by_app, self._last_due
         return {lane: Room(_READY_LIMIT, ready(lane), last.get(lane, AppId(""))) for lane in self._lanes}
@@ -216,16 +217,13 @@ class SqlWork:
         self._version = _NO_VERSION
 
     def _store_changed(self, state: StoreState) -> None:
-        """A server that was away may have lost what was answered without being durable: look at everything again."""
+        """Look at everything again where a server that was away may have lost what was answered but not durable."""
         if state is StoreState.OK:
             self._look_again()
 
     def _let_go(self, token: int, items: Sequence[WorkItem]) -> None:
-        """Nobody will hear of a lease that failed half way: what it holds becomes leasable again."""
-        for item in reversed(items):
-            if self._pieces.holds(item.notification.id):
-                self._pieces.give_back(item.notification.id, self._leasing)
-        self._give_back(token, [Settled(item.notification, given_back=True) for item in items], ())
+        """Make what a lease that failed half way holds leasable again: nobody will hear of it."""
+        self._settlements.let_go(token, items)
         self._look_again()
 
     async def _lease(self, lane: Lane, n: int, token: int, items: list[WorkItem]) -> None:
@@ -281,81 +279,6 @@ class SqlWork:
                 done = [PieceSettled(read.row.seq, read.due, ())]
                 await asyncio.shield(self._database.commits.submit(SETTLE_RECIPIENTS, done))
 
-    async def settle_recipients(self, settled: Sequence[Settled]) -> None:
-        """Write the rows of recipients who were leased from pieces; what is given back goes to the front again."""
-        written = [one for one in settled if not one.given_back]
-        for one in reversed(settled):
-            if one.given_back:
-                self._pieces.give_back(one.notification.id, self._leasing)
-        if written:
-            future = self._database.commits.submit(SETTLE_RECIPIENTS, self._pieces.to_write(written), 2 * len(written))
-            future.add_done_callback(partial(self._recipients_written, written))
-            await asyncio.shield(future)
-
-    def _recipients_written(self, written: Sequence[Settled], future: asyncio.Future[None]) -> None:
-        if not future.cancelled() and future.exception() is None:
-            self._pieces.written(one.notification.id for one in written)
-
-    async def _settle(self, token: int, settled: Sequence[Settled]) -> list[Stale]:
-        recipients = [one for one in settled if self._pieces.holds(one.notification.id)]
-        if recipients:
-            stored = [one for one in settled if not self._pieces.holds(one.notification.id)]
-            await self.settle_recipients(recipients)
-            settled = stored
-        return await self._settle_stored(token, settled) if settled else []
-
-    async def _settle_stored(self, token: int, settled: Sequence[Settled]) -> list[Stale]:
-        stale: list[Stale] = []
-        withdrawn = {one.notification.id for one in settled if self._lease_table.is_withdrawn(one.notification)}
-        written = [one for one in settled if one.changes or one.targets is not None or one.verdict is not None]
-        if len(written) < len(settled):
-            self._give_back(token, settled, withdrawn)
-        if written:
-            rows = sum(len(one.changes) + 1 for one in written)
-            kind = INTEND if any(intends(one) for one in written) else SETTLE
-            future = self._database.commits.submit(kind, written, rows)
-            future.add_done_callback(partial(self._settled, token, written))
-            result = await asyncio.shield(future)
-            stale = result.stale
-            withdrawn |= result.withdrawn
-        returned = [one.notification for one in settled if one.given_back]
-        await self._close([TakeBack(one.app, one.id, None) for one in returned if one.id in withdrawn])
-        return stale
-
-    def _give_back(self, token: int, settled: Sequence[Settled], withdrawn: Collection[NotificationId]) -> None:
-        """Let go of the items of which nothing is to be written; each goes to the front, so the first comes last."""
-        for one in reversed(settled):
-            if not (one.changes or one.targets is not None or one.verdict is not None):
-                self._lease_table.settled(token, one, withdrawn=one.notification.id in withdrawn)
-
-    def _settled(self, token: int, written: Sequence[Settled], future: asyncio.Future[SettleResult]) -> None:
-        if future.cancelled() or future.exception() is not None:
-            return
-        result = future.result()
-        stale = {(each.notification_id, each.n) for each in result.stale}
-        for one in reversed(written):
-            refused = (
-                {change.n for change in one.changes if (one.notification.id, change.n) in stale} if stale else set()
-            )
-            self._lease_table.settled(token, one, withdrawn=one.notification.id in result.withdrawn, refused=refused)
-
-    async def _end(self, due: DueWork) -> None:
-        """Close intents past their deadline and what came back withdrawn; nothing leases them meanwhile."""
-        closing = [one.notification.id for one in due.intents] + [order.id for order in due.withdrawn]
-        for one in closing:
-            self._lease_table.block(one)
-        try:
-            if due.intents:
-                await self._settle(_NO_LEASE, due.intents)
-            await self._close(due.withdrawn)
-        finally:
-            for one in closing:
-                self._lease_table.unblock(one)
-
-    async def _close(self, orders: Sequence[TakeBack]) -> None:
-        if orders:
-            await asyncio.shield(self._database.commits.submit(CLOSE, orders, len(orders)))
-
     def _wake_owners(self, batch: Sequence[NewNotification | Replay]) -> None:
         owned = self._shards.owned
         if self._peers is None or len(owned) == SHARDS:
@@ -364,9 +287,3 @@ class SqlWork:
         lanes = {one.lane for one in arrived if shard_of(one.app, one.user_id) not in owned}
         if lanes:
             self._peers.tell(WORK_TOPIC, ",".join(sorted(lanes)).encode())
-
-
-def intends(settled: Settled) -> bool:
-    """Whether *settled* goes on record before the bytes leave."""
-    at_most_once = settled.notification.guarantee is Guarantee.AT_MOST_ONCE
-    return at_most_once and any(isinstance(change.settlement, Intent) for change in settled.changes)

@@ -14,11 +14,11 @@ _LONGEST_PAUSE_S = 0.001
 
 
 class LockTimeout(Exception):
-    """Somebody else held the lock for too long."""
+    """The error that somebody else held the lock for too long."""
 
 
 class WriteLock:
-    """``flock`` on two files of its own beside the database, never on the database itself.
+    """A write lock: ``flock`` on two files of its own beside the database, never on the database itself.
 
     Who wants to write first takes the turn, then the lock, then gives the turn on: a process that writes without a
     pause cannot keep the others out. Used by one thread at a time.
@@ -43,7 +43,7 @@ class WriteLock:
             fcntl.flock(self._write, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Let go of both files; a lock held is free then."""
+        """Close both files; a lock held is free then."""
         os.close(self._turn)
         os.close(self._write)
 

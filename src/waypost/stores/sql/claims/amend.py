@@ -17,10 +17,9 @@ _Orders = Sequence[Withdraw | Confirm]
 def _run(transaction: Transaction, ops: Sequence[_Orders]) -> list[list[Amended]]:
     orders: list[Order] = [order_of(each, LeasedTargets()) for op in ops for each in op]
     ids = [order.id for order in orders]
-    cases, claims = (
-        PendingChanges(transaction, ids, by_shard=False, to_confirm=to_confirm(orders)),
-        Claims(transaction, ids),
-    )
+    confirmed = to_confirm(orders)
+    cases = PendingChanges(transaction, ids, by_shard=False, to_confirm=confirmed, receipts_locked=True)
+    claims = Claims(transaction, ids)  # after these locks: what comes due is claimed by now, or not before the end
     answers = [[_amend(transaction, cases, claims, each) for each in op] for op in ops]
     cases.write()
     claims.write()

@@ -1,4 +1,4 @@
-"""Who has what: a row of ``claim`` for each part of a notification that is leased, or is due and waits to be.
+"""Claims: a row of ``claim`` for each part of a notification that is leased, or is due and waits to be.
 
     claim   INSERT when something fresh is leased or something is due; UPDATE when what waits is leased, or is let go
             of; DELETE when it is settled
@@ -21,7 +21,7 @@ from waypost.stores.sql.rows import execute_in, select_in
 from waypost.stores.sql.transaction import Transaction
 
 HANDED_OVER: Final = 0
-"""When a target is due whose claim was made with it: no timer need look for that."""
+"""The due time of a target whose claim was made with it: no timer need look for that."""
 
 _INSERT = (
     "INSERT INTO claim (notification_id, n, app, lane, holder, free_at)"
@@ -37,12 +37,12 @@ _FENCE = "SELECT id FROM member WHERE id = ? FOR SHARE"
 
 
 def is_member(connection: Connection, member: int) -> bool:
-    """Whether *member* has what it leased, and will until the transaction ends."""
+    """Tell whether *member* has what it leased, and will until the transaction ends."""
     return connection.execute(_FENCE, (member,)).fetchone() is not None
 
 
 def end(connection: Connection, parts: Iterable[tuple[NotificationId, int]]) -> None:
-    """Nothing more is to be done for these parts."""
+    """End these parts: nothing more is to be done for them."""
     _each_n(connection, _END, parts)
 
 
@@ -67,20 +67,20 @@ class Claimed:
         self.moved = False
 
     def let_go(self) -> None:
-        """Leasable at once, by whomever."""
+        """Let anybody lease it at once."""
         self.holder = None
         self.moved = True
 
     def end(self) -> None:
-        """Nothing more is to be done for it."""
+        """End it: nothing more is to be done."""
         self.done = True
 
 
 class Claims:
-    """What is claimed of some notifications: read, changed in memory, written together."""
+    """The claims on some notifications: read, changed in memory, written together."""
 
     def __init__(self, transaction: Transaction, ids: Iterable[NotificationId], *, locked: bool = True) -> None:
-        """Not *locked*, they are asked for by who has them: nobody else changes those of a member that is alive."""
+        """Read the claims; without *locked*, their holder asks: nobody else changes those of a member that is alive."""
         connection = transaction.connection
         find = _FIND + _LOCKED if locked else _FIND
         self._transaction = transaction
@@ -90,15 +90,15 @@ class Claims:
             self._parts.setdefault(notification_id, {})[n] = Claimed(holder)
 
     def of(self, notification_id: NotificationId) -> Mapping[int, Claimed]:
-        """Its parts that are not done."""
+        """Return its parts that are not done."""
         return {n: part for n, part in self._parts.get(notification_id, {}).items() if not part.done}
 
     def held_by(self, member: int, notification_id: NotificationId) -> dict[int, Claimed]:
-        """What *member* has leased of it."""
+        """Return the parts of it that *member* has leased."""
         return {n: part for n, part in self.of(notification_id).items() if part.holder == member}
 
     def held(self, notification_id: NotificationId) -> dict[int, Claimed]:
-        """What anybody alive has leased of it."""
+        """Return the parts of it that anybody alive has leased."""
         held = {n: part for n, part in self.of(notification_id).items() if part.holder is not None}
         if not held:
             return held
@@ -106,14 +106,14 @@ class Claims:
         return {n: part for n, part in held.items() if part.holder in members}
 
     def add(self, notification_id: NotificationId, n: int, app: AppId, lane: Lane, holder: int | None) -> Claimed:
-        """A part of what was leased whole: held on, or to be leased by whomever."""
+        """Add a part of what was leased whole: held on, or to be leased by anybody."""
         part = Claimed(holder, is_new=True)
         self._parts.setdefault(notification_id, {})[n] = part
         self._new.append((notification_id, n, app, lane, part))
         return part
 
     def write(self, *, publishes: bool = False) -> None:
-        """Write what changed, and an entry of the outbox for each new part that waits, where somebody *publishes*."""
+        """Write what changed, and an outbox entry for each new part that waits, where somebody *publishes*."""
         connection, now = self._transaction.connection, self._transaction.now
         stored = [(one, n, part) for one, parts in self._parts.items() for n, part in parts.items() if not part.is_new]
         end(connection, [(one, n) for one, n, part in stored if part.done])
@@ -128,7 +128,7 @@ class Claims:
 
 
 def parts_of(rows: Sequence[tuple[NotificationId, int]]) -> dict[NotificationId, set[int | None]]:
-    """By notification: target numbers, or None for it whole."""
+    """Group by notification: target numbers, or None for it whole."""
     found: dict[NotificationId, set[int | None]] = {}
     for notification_id, n in rows:
         found.setdefault(notification_id, set()).add(None if n == WHOLE else n)

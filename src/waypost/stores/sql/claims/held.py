@@ -1,4 +1,4 @@
-"""What this process has leased, and how that is compared with what the store says it has.
+"""The parts that this process has leased, and their comparison with what the store says it has.
 
     claim   SELECT of what a member has; UPDATE: what it knows nothing of is let go of
 
@@ -29,7 +29,7 @@ from waypost.stores.sql.transaction import OperationKind, Transaction
 from waypost.telemetry.events import Event
 
 COMPARE_S = 60.0
-"""How often that is compared beside each return of the store."""
+"""Seconds between comparisons, beside those at each return of the store."""
 _HELD = "SELECT seq, notification_id, n FROM claim WHERE holder = ?"
 _LET_GO = "UPDATE claim SET holder = NULL, free_at = {now} WHERE holder = {member} AND seq IN ({{keys}})"
 
@@ -45,26 +45,26 @@ class HeldPart(Struct, frozen=True):
 
 
 class Unknown(Struct, frozen=True):
-    """What *member* has leased without knowing of it."""
+    """The parts that *member* has leased without knowing of it."""
 
     member: int
     seqs: Sequence[int]
 
 
 class Held:
-    """The parts that this process has leased, by the member that it was then; everything happens on the event loop."""
+    """The parts that this process has leased, by the member that it was then; everything runs on the event loop."""
 
     def __init__(self) -> None:
         self._parts: dict[tuple[int, NotificationId], set[int]] = {}
 
     def leased(self, member: int, items: Sequence[WorkItem]) -> None:
-        """Note what was leased."""
+        """Note parts that were leased."""
         for item in items:
             parts = self._parts.setdefault((member, item.notification.id), set())
             parts.update((WHOLE,) if item.open_targets is None else (target.n for target in item.open_targets))
 
     def settled(self, member: int, settled: Sequence[Settled], stale: Sequence[Stale]) -> None:
-        """Note what was settled or given back, as the store has written it."""
+        """Note parts that were settled or given back, as the store has written it."""
         for one in settled:
             key = (member, one.notification.id)
             if key in self._parts:
@@ -74,7 +74,7 @@ class Held:
                     del self._parts[key]
 
     def unknown(self, member: int, parts: Sequence[HeldPart]) -> list[int]:
-        """The numbers of the parts that *member* has leased without knowing of it."""
+        """Return the numbers of the parts that *member* has leased without knowing of it."""
         return [each.seq for each in parts if each.n not in self._parts.get((member, each.notification_id), ())]
 
 
@@ -83,7 +83,7 @@ def _can_be_sent(target: Target) -> bool:
 
 
 def _left(parts: set[int], settled: Settled) -> set[int]:
-    """What is under way of *parts*, changed in place."""
+    """Return the parts still under way of *parts*, which is changed in place."""
     if WHOLE in parts and settled.targets is not None:
         parts.remove(WHOLE)
         parts.update(each.n for each in settled.targets if _can_be_sent(each))
@@ -110,7 +110,7 @@ LET_GO: OperationKind[Unknown, None] = OperationKind("let go", _let_go, durable=
 
 
 class Comparison:
-    """Compares after each return of the store and now and then; *freed* is called when something was let go of."""
+    """A comparison after each return of the store and now and then; *freed* is called when something was let go."""
 
     def __init__(self, database: Database, member: Member, held: Held, freed: Callable[[], None]) -> None:
         self._database = database
@@ -121,18 +121,18 @@ class Comparison:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to compare."""
+        """Start comparing."""
         self._database.commits.on_state_change(self._store_changed)
         self._task = asyncio.create_task(self._compare_for_ever())
 
     async def stop(self) -> None:
-        """Compare no more."""
+        """Stop comparing."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def compare(self) -> int:
-        """Let go of what this process does not know that it has; how many parts it was."""
+        """Release what this process does not know that it has; return how many parts it was."""
         member = self._member()
         if member is None:
             return 0
@@ -148,7 +148,7 @@ class Comparison:
         return len(unknown)
 
     def _found(self, member: int, unknown: list[int], compared: asyncio.Future[list[HeldPart]]) -> None:
-        """In the turn of the loop of the answer itself: what is leased after it does not count."""
+        """Note what was found, in the loop's turn of the answer itself: what is leased after it does not count."""
         if not compared.cancelled() and compared.exception() is None:
             unknown += self._held.unknown(member, compared.result())
 
@@ -159,7 +159,8 @@ class Comparison:
     async def _compare_for_ever(self) -> None:
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._returned.wait(), COMPARE_S)
+                async with asyncio.timeout(COMPARE_S):
+                    await self._returned.wait()
             self._returned.clear()
             with contextlib.suppress(Unavailable):  # it will return, or the next minute comes
                 await self.compare()

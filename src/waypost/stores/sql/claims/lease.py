@@ -57,42 +57,42 @@ _FIRST = "SELECT min(free_at) FROM claim WHERE lane = ? AND holder IS NULL AND f
 
 
 class Part(StrEnum):
-    """Of which parts something is wanted: a condition of the statement."""
+    """The parts that are wanted: a condition of the statement."""
 
     ANY = ""
     WHOLE = " AND n = -1"
-    """What is to be routed."""
+    """The parts to be routed."""
     TARGETS = " AND n >= 0"
-    """What is to be sent."""
+    """The parts to be sent."""
 
 
 class LeaseRequest(Struct, frozen=True):
-    """What *member* wants to lease: *n* parts at most."""
+    """A request of *member* to lease *n* parts at most."""
 
     member: int
     lane: Lane
     n: int
     since: Instant | None
-    """What waits has waited since then or later; None: nothing does."""
+    """The time since when what waits has waited, at the earliest; None: nothing does."""
     part: Part = Part.ANY
     fresh: tuple[tuple[AppId, int], ...] = ()
     """The apps that may have something fresh after that number, in turn."""
 
 
 class Passed(Struct, frozen=True):
-    """How far the fresh rows of an app were looked through."""
+    """The number up to which the fresh rows of an app were looked through."""
 
     app: AppId
     after: int
-    """From where."""
+    """The number from which it was looked through."""
     last: int
     is_all: bool
-    """Nothing came after."""
+    """Whether nothing came after."""
     found: int
 
 
 class Leased(Struct, frozen=True):
-    """What is the member's now."""
+    """The parts that are the member's now."""
 
     items: tuple[WorkItem, ...]
     passed: tuple[Passed, ...] = ()
@@ -119,7 +119,7 @@ def _lease(transaction: Transaction, wanted: LeaseRequest) -> Leased:
 
 
 class _Fresh:
-    """Takes fresh rows; apps take turns: each its share, then again those that have more."""
+    """A search for fresh rows; apps take turns: each its share, then again those that have more."""
 
     def __init__(self, connection: Connection, wanted: LeaseRequest) -> None:
         self._connection = connection
@@ -127,7 +127,7 @@ class _Fresh:
         self._passed = {app: Passed(app, after, after, is_all=False, found=0) for app, after in wanted.fresh}
 
     def take(self, n: int, items: list[WorkItem]) -> tuple[Passed, ...]:
-        """Add at most *n* to *items*; how far that came."""
+        """Add at most *n* to *items*; return how far that came."""
         waiting = list(self._passed)
         while waiting and n > 0:
             share = -(-n // len(waiting))
@@ -151,7 +151,7 @@ class _Fresh:
 
 
 def _waiting(transaction: Transaction, wanted: LeaseRequest) -> list[WorkItem]:
-    """Take what waits, the longest waiting first."""
+    """Lease what waits, the longest waiting first."""
     connection, lane, since = transaction.connection, wanted.lane._value_, wanted.since
     bound = (wanted.member, lane, since, wanted.n, lane, since)
     rows = connection.execute(_WAITING.replace("{part}", wanted.part), bound).fetchall()
@@ -164,13 +164,13 @@ def _waiting(transaction: Transaction, wanted: LeaseRequest) -> list[WorkItem]:
 
 
 def first_waiting(connection: Connection, lane: Lane, since: Instant, part: Part = Part.ANY) -> Instant | None:
-    """Since when the first part of *lane* waits that waits since *since* or later."""
+    """Return since when the first part of *lane* waits, of those that wait since *since* or later."""
     sql = _FIRST.replace("{part}", part)
     return cast("Instant | None", connection.execute(sql, (lane, since)).fetchone()[0])
 
 
 def _end_the_rest(transaction: Transaction, parts: Sequence[tuple[NotificationId, int]], due: DueWork) -> None:
-    """Parts of which nothing is to be sent: withdrawn while their worker died, or on the wire at most once."""
+    """End parts of which nothing is to be sent: withdrawn while their worker died, or on the wire at most once."""
     leased: dict[NotificationId, frozenset[int]] = {
         item.notification.id: frozenset((WHOLE,) if item.open_targets is None else (t.n for t in item.open_targets))
         for item in due.items
@@ -181,7 +181,7 @@ def _end_the_rest(transaction: Transaction, parts: Sequence[tuple[NotificationId
 
 
 def close_withdrawn(transaction: Transaction, orders: Sequence[TakeBack]) -> None:
-    """End what was withdrawn while it was leased, and is not any more."""
+    """Close what was withdrawn while it was leased, and is not leased any more."""
     cases = PendingChanges(transaction, (order.id for order in orders), by_shard=False)
     for order in orders:
         take_back(transaction, cases.get(order.id), order)

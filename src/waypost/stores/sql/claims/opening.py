@@ -1,4 +1,4 @@
-"""What leases on an open store of PostgreSQL."""
+"""The work on an open store of PostgreSQL."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from waypost.stores.sql.store import Store
 
 
 class Opened(Struct, frozen=True):
-    """What one process has of it."""
+    """The opened parts in one process."""
 
     work: ClaimedWork
     routes: ClaimedWork | None
-    """Where routing and sending are apart: what leases for routing. The other one then leases what is to be sent."""
+    """The work for routing, where that and sending are apart. The other one then leases what is to be sent."""
 
     def listen(self, tell: Callable[[Lane], None]) -> None:
-        """Let *tell* know of lanes of which something became leasable by itself."""
+        """Call *tell* with lanes of which something became leasable by itself."""
         for each in (self.work, self.routes):
             if each is not None:
                 each.on_arrival = tell
@@ -34,7 +34,7 @@ class Opened(Struct, frozen=True):
 async def opened_claims(
     store: Store, clock: Clock, *, apart: bool, outbox: Relay | None = None
 ) -> AsyncIterator[Opened]:
-    """Work that is compared with what the store says, as long as it is open."""
+    """Open work that is compared with what the store says, as long as it is open."""
     held = Held()
     routes = ClaimedWork(store, clock, held, Part.WHOLE, outbox) if apart else None
     work = ClaimedWork(store, clock, held, Part.TARGETS if apart else Part.ANY, outbox)

@@ -1,7 +1,8 @@
 """Releasing: what is due gets a claim that nobody has, or, an intent without an outcome, its end.
 
 A reader looks first; a transaction follows only where there is something. Claims are made by one INSERT from the
-rows themselves: what has one already is not due again. Where several apps have something due each gets its share before
+rows themselves, locked: what has one already is not due again, and what somebody changes in this moment comes next
+time, if it is due still. Where several apps have something due each gets its share before
 the rest goes to whoever was due first; so do the conditions that are lifted.
 """
 
@@ -17,7 +18,7 @@ from waypost.domain.time import Instant
 from waypost.stores.sql.claims.claims import Claims, parts_of
 from waypost.stores.sql.engine import Connection
 from waypost.stores.sql.lease import in_shards
-from waypost.stores.sql.pending_changes import PendingChanges
+from waypost.stores.sql.pending_changes import ROWS_LOCKED, PendingChanges
 from waypost.stores.sql.plain_settlements import PlainSettlements
 from waypost.stores.sql.promote import APPS_A_TURN, apps_due, load
 from waypost.stores.sql.settle import settle_all
@@ -54,7 +55,7 @@ _LOOK = "SELECT {} OR {} OR {} OR CAST(?2 AS INTEGER) = 1 AND EXISTS (SELECT 1 F
 )
 
 _ADD = "INSERT INTO claim (notification_id, n, app, lane, free_at) SELECT "
-_ONCE = " LIMIT ? ON CONFLICT (notification_id, n) DO NOTHING"
+_ONCE = f" LIMIT ?{ROWS_LOCKED} SKIP LOCKED ON CONFLICT (notification_id, n) DO NOTHING"
 _AND_PUBLISH = (
     "WITH made AS ({add} RETURNING notification_id, n, app, lane)"
     " INSERT INTO outbox (notification_id, n, app, lane, added_at)"
@@ -80,11 +81,11 @@ _INTENTS = (
 _MEMBERS = "SELECT id FROM member"
 _FREE = f"UPDATE claim SET holder = NULL, free_at = ? WHERE {_DEAD}"  # noqa: S608 - conditions of ours
 _TURN_MS = 50
-"""Another app comes first after so long: about with each release."""
+"""Milliseconds after which another app comes first: about with each release."""
 
 
 class Timer(Struct, frozen=True):
-    """Release at most *n* of what is due in *shards*."""
+    """A request to release at most *n* of what is due in *shards*."""
 
     now: Instant
     n: int
@@ -94,20 +95,20 @@ class Timer(Struct, frozen=True):
     publishes: bool = False
     """Whether what becomes leasable goes to the outbox, too."""
     clean_among: frozenset[int] = frozenset()
-    """While the members are these, nobody is gone who holds anything: whoever is gone leases nothing more."""
+    """The members among whom nobody is gone who holds anything: while they are these, nobody need be looked for."""
     since: Instant = Instant(0)
-    """Nothing open is due before."""
+    """The time before which nothing open is due."""
 
 
 class Released(Struct, frozen=True):
-    """Claims made, and claims freed that a dead worker had."""
+    """The claims made, and the claims freed that a dead worker had."""
 
     added: int
     freed: int
 
 
 def is_something_due(connection: Connection, timer: Timer) -> tuple[bool, frozenset[int]]:
-    """Whether a transaction is worth it, and who the members were before that was asked."""
+    """Tell whether a transaction is worth it, and who the members were before that was asked."""
     members = _members(connection)
     sql = _LOOK.replace("{shards}", in_shards(timer.shards))
     changed = int(members != timer.clean_among)
@@ -130,14 +131,15 @@ def _release(transaction: Transaction, timer: Timer) -> Released:
     freed = connection.execute(_FREE, (transaction.now,)).rowcount if _members(connection) != timer.clean_among else 0
     left = timer.n
     for lane in Lane:
-        left -= _add_due(transaction, timer, lane, left)
         _end_intents(transaction, timer, lane)
+    for lane in Lane:  # after these: who holds rows of what is due waits for nobody who may want them
+        left -= _add_due(transaction, timer, lane, left)
     left -= _add_lifted(transaction, timer, left)
     return Released(timer.n - left, freed)
 
 
 def _add(transaction: Transaction, timer: Timer, sql: str, asked: tuple[str | int, ...]) -> int:
-    """Make claims; how many it was. What is asked for ends with how many at most."""
+    """Make claims; return how many it was. The bound values end with the most."""
     sql = sql.replace("{shards}", in_shards(timer.shards))
     if timer.publishes:
         sql = _AND_PUBLISH.format(add=sql, now=transaction.now)
@@ -145,7 +147,7 @@ def _add(transaction: Transaction, timer: Timer, sql: str, asked: tuple[str | in
 
 
 def _add_due(transaction: Transaction, timer: Timer, lane: Lane, n: int) -> int:
-    """At most *n* of what is due in *lane*."""
+    """Claim at most *n* of what is due in *lane*."""
     left = n
     apps = apps_due(transaction.connection, lane, timer.now, AppId(""), timer.since)
     begin = timer.now // _TURN_MS % len(apps) if apps else 0
@@ -162,7 +164,7 @@ def _add_due(transaction: Transaction, timer: Timer, lane: Lane, n: int) -> int:
 
 
 def _add_lifted(transaction: Transaction, timer: Timer, n: int) -> int:
-    """At most *n* of what is parked under the conditions lifted: of each its share, then of those that have more."""
+    """Claim at most *n* of what is parked under the lifted conditions: a share each, then of those with more."""
     left, rooms = n, dict(timer.lifted)
     while left and rooms:
         share = max(1, left // len(rooms))
@@ -177,7 +179,7 @@ def _add_lifted(transaction: Transaction, timer: Timer, n: int) -> int:
 
 
 def _end_intents(transaction: Transaction, timer: Timer, lane: Lane) -> None:
-    """Nobody will report of these any more."""
+    """End intents of which nobody will report any more."""
     sql = _INTENTS.replace("{shards}", in_shards(timer.shards))
     rows = transaction.connection.execute(sql, (lane._value_, timer.now, timer.since, timer.n)).fetchall()
     if not rows:

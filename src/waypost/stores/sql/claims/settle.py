@@ -23,7 +23,7 @@ from waypost.stores.sql.transaction import OperationKind, Transaction
 
 
 class Report(Struct, frozen=True):
-    """What *member* settles of what it leased."""
+    """The settlements by *member* of what it leased."""
 
     member: int
     settled: tuple[Settled, ...]
@@ -46,7 +46,7 @@ INTEND: OperationKind[Report, list[Stale]] = OperationKind("intend", _run, durab
 
 
 class _Books:
-    """The notifications of a transaction, and what is claimed of them."""
+    """The notifications of a transaction, and the claims on them."""
 
     def __init__(self, transaction: Transaction, ids: Sequence[NotificationId]) -> None:
         self._transaction = transaction
@@ -55,7 +55,7 @@ class _Books:
         self._claims = Claims(transaction, ids, locked=False)
 
     def settle(self, report: Report) -> list[Stale]:
-        """Fold one report in; what is not the member's is refused."""
+        """Apply one report; what is not the member's is refused."""
         if not is_member(self._transaction.connection, report.member):
             return [stale for settled in report.settled for stale in settled.refused()]
         return [stale for settled in report.settled for stale in self._settle(report.member, settled)]
@@ -81,7 +81,7 @@ class _Books:
         return stale
 
     def _move_on(self, case: PendingChange, member: int, held: dict[int, Claimed], settled: Settled) -> None:
-        """Keep what is still under way, let go of what was given back, end the rest."""
+        """Keep what is still under way, release what was given back, end the rest."""
         changes = {change.n: change for change in settled.changes}
         progress = case.progress
         if WHOLE in held and progress.receipts is not None:
@@ -99,7 +99,7 @@ class _Books:
             self._close(case)
 
     def _hand_on(self, case: PendingChange, member: int, changes: Mapping[int, Change], *, is_back: bool) -> None:
-        """Claim the targets of what was fresh: for *member* what it goes on with, for nobody what came back."""
+        """Claim the targets of what was fresh: for *member* those it goes on with, for nobody those that came back."""
         for n, receipt in (case.progress.receipts or {}).items():
             change = changes.get(n)
             if not receipt.is_open or (change is None and receipt.waits is not None):
@@ -112,7 +112,7 @@ class _Books:
                 case.put_off(n, Instant(HANDED_OVER))
 
     def _close(self, case: PendingChange) -> None:
-        """What came back of a withdrawn notification is not sent."""
+        """Close what came back of a withdrawn notification: it is not sent."""
         held = self._claims.held(case.id)
         order = TakeBack(case.progress.app, case.id, None, LeasedTargets(WHOLE in held, frozenset(held)))
         take_back(self._transaction, case, order)
@@ -126,7 +126,7 @@ class _Books:
 
 
 def _end_or_let_go(part: Claimed, change: Change) -> None:
-    """What *change* makes of the claim on its target; of an intent nothing yet."""
+    """End or release the claim on a target as *change* says; leave it for an intent."""
     if isinstance(change.settlement, Unstarted):
         part.let_go()
     elif not isinstance(change.settlement, Intent):

@@ -1,4 +1,4 @@
-"""Where a process stands in what is fresh: the server says what of it is claimed."""
+"""The position of a process in what is fresh: the server says what of it is claimed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ALL = frozenset(range(SHARDS))
 
 
 class Stand(Struct, frozen=True):
-    """Where an app's fresh rows are to be looked for."""
+    """The place from which an app's fresh rows are to be looked for."""
 
     app: AppId
     after: int
@@ -22,24 +22,24 @@ class Stand(Struct, frozen=True):
 
 
 class ClaimTail(ArrivalTail):
-    """Which apps may have something fresh, and after which number; of the whole store."""
+    """The apps of the whole store that may have something fresh, and after which number."""
 
     def __init__(self) -> None:
         super().__init__()
         self.begin_again()
 
     def begin_again(self) -> None:
-        """Pass over nothing: what others were about to claim may not have been claimed."""
+        """Begin again, passing over nothing: what others were about to claim may not have been claimed."""
         self.start_over(ALL)
         self._depth = self._depth.replace("AND seq > floor AND", f"AND seq > floor AND NOT {CLAIMED} AND")
 
     def stands(self, lane: Lane) -> list[Stand]:
-        """The apps that may have fresh rows of *lane*, as it was heard last."""
+        """List the apps that may have fresh rows of *lane*, as it was heard last."""
         keys = [(lane, app) for app in self._apps[lane]]
         return [Stand(key[1], self._cursors[key], max(self._head, self._heads.get(key, 0))) for key in keys]
 
     def passed(self, lane: Lane, stand: Stand, passed: Passed) -> None:
-        """Go on from there, unless something that came meanwhile was further back."""
+        """Go on from a number, unless something that came meanwhile was further back."""
         key = (lane, stand.app)
         if self._cursors.get(key) != stand.after:
             return

@@ -38,34 +38,35 @@ from waypost.stores.sql.engine import Connection
 from waypost.stores.sql.lease import open_in
 from waypost.stores.sql.outbox.entries import write_arrivals
 from waypost.stores.sql.outbox.relaying import Relay
+from waypost.stores.sql.settlements import intends
 from waypost.stores.sql.state import StoreState
 from waypost.stores.sql.store import Store
 from waypost.stores.sql.transaction import Transaction
-from waypost.stores.sql.work import WORK_TOPIC, SqlWork, intends
+from waypost.stores.sql.work import WORK_TOPIC, SqlWork
 
 _DEPTH_COUNTED = 10_000
 _RECORDER = 0
-"""Who has this shard puts on record what holds for all."""
+"""The shard whose owner records what holds for all."""
 _WAITING = (
     "SELECT count(*) FROM (SELECT 1 FROM claim WHERE lane = ? AND holder IS NULL AND free_at >= ?{part} LIMIT ?) AS one"
 )
 _MEMBERS = 1 << 40
-"""A lease's token is its own number, and below that of the member that holds it."""
+"""The factor of tokens: a lease's is its own number, with the number of the member that holds it below."""
 _AGAIN_S = 60.0
-"""How often everything is looked through once more."""
+"""Seconds after which everything is looked through once more."""
 _LATE_MS = 30 * SECOND_MS
-"""A part may be found so long after it was let go of: for clocks that differ, and commits that took long."""
+"""Milliseconds that a part may be found late after its release: for clocks that differ, and long commits."""
 
 
 class ClaimedWork:
-    """See Work; recipients of bulk jobs are leased from the store by who owns their shard."""
+    """The work with stored claims: see Work; recipients of bulk jobs are leased by the owner of their shard."""
 
     promises = EVERY_PROMISE
 
     def __init__(
         self, store: Store, clock: Clock, held: Held, part: Part = Part.ANY, outbox: Relay | None = None
     ) -> None:
-        """It leases *part*, notes in *held* what it has, and writes for *outbox* what becomes leasable."""
+        """Create it: it leases *part*, notes in *held* what it has, writes for *outbox* what becomes leasable."""
         self._database: Database = store.database
         self._member: Callable[[], int | None] = store.member
         self._stored: SqlWork = store.work
@@ -80,7 +81,7 @@ class ClaimedWork:
         self._numbers = itertools.count(1)
         self._last_app: dict[Lane, AppId] = {}
         self._since: dict[Lane, Instant] = {}
-        """Nothing waits that was let go of before: a read need not begin at what has long been done."""
+        """The time before which nothing released waits: a read need not begin at what has long been done."""
         self._clean_among: frozenset[int] = frozenset()
         """The members when nothing was left of those who were gone before."""
         self._began_s = clock.monotonic()
@@ -88,7 +89,7 @@ class ClaimedWork:
         self._due_from = DueFrom(store.database)
         self._tasks: set[asyncio.Task[None]] = set()
         self.on_arrival: Callable[[Lane], None] = lambda lane: None
-        """Told of each lane of which something became leasable that nobody accepted just now."""
+        """Called with each lane of which something became leasable that nobody accepted just now."""
         store.database.commits.on_state_change(self._store_changed)
 
     async def accept(self, batch: Sequence[NewNotification | Replay]) -> list[Acceptance]:
@@ -182,7 +183,7 @@ class ClaimedWork:
         return await self._stored.backlog(now, counts_from)
 
     def tell(self, lanes: Iterable[Lane]) -> None:
-        """Let every worker know that these lanes have work, this one first."""
+        """Tell every worker that these lanes have work, this one first."""
         told = sorted(set(lanes))
         for lane in told:
             self.on_arrival(lane)
@@ -195,7 +196,7 @@ class ClaimedWork:
             self._outbox.wake()
 
     def _expands(self, lane: Lane) -> bool:
-        """Whether recipients of bulk jobs are leased here: they were looked up as their job was expanded."""
+        """Tell whether recipients of bulk jobs are leased here: they were looked up as their job was expanded."""
         return lane is Lane.BULK and self._part is not Part.WHOLE
 
     def _tell_others(self, lanes: Iterable[Lane]) -> None:
@@ -209,12 +210,12 @@ class ClaimedWork:
             write_arrivals(transaction, arrivals)
 
     def _store_changed(self, state: StoreState) -> None:
-        """A server that was away may have lost what was answered without being durable."""
+        """Begin again where a server that was away may have lost what was answered without being durable."""
         if state is StoreState.OK:
             self._tail.begin_again()
 
     async def _lease(self, lane: Lane, n: int, token: int) -> Sequence[WorkItem]:
-        """What waits, and what is fresh."""
+        """Lease what waits, and what is fresh."""
         async with self._leasing:
             if self._clock.monotonic() - self._began_s > _AGAIN_S:
                 self._began_s = self._clock.monotonic()
@@ -235,7 +236,7 @@ class ClaimedWork:
             return leased.items
 
     async def _wanted(self, lane: Lane, n: int, member: int) -> LeaseRequest | None:
-        """What to ask for; None where nothing is to be had."""
+        """Build the request for a lease; None where nothing is to be had."""
         now, since = self._clock.now(), self._since.get(lane, Instant(1))
 
         def look(connection: Connection) -> Instant | None:
@@ -269,7 +270,7 @@ class ClaimedWork:
         self._give_back(token, _answer(done).items)
 
     def _give_back(self, token: int, items: Sequence[WorkItem]) -> None:
-        """Nobody will hear of this lease."""
+        """Give back a lease of which nobody will hear."""
         if items:
             back = [Settled(item.notification, given_back=True) for item in items]
             self._in_background(self._settle_unheard(token, back))
@@ -299,11 +300,11 @@ class ClaimedWork:
 
 
 def _answer(done: asyncio.Future[Leased]) -> Leased:
-    """What was leased: nothing, where that failed."""
+    """Return what was leased: nothing, where that failed."""
     return NOTHING if done.cancelled() or done.exception() is not None else done.result()
 
 
 def _hands_over(settled: Settled) -> bool:
-    """Whether targets of it were resolved and are for somebody else to send."""
+    """Tell whether targets of it were resolved and are for somebody else to send."""
     is_back = settled.given_back or any(isinstance(change.settlement, Unstarted) for change in settled.changes)
     return is_back and settled.targets is not None

@@ -1,1 +1,1 @@
-"""What stands in the database to be published to topics that others read."""
+"""The outbox: entries in the database to be published to topics that others read."""

@@ -1,4 +1,4 @@
-"""From where the relay reads the outbox: not from its beginning, where all is published.
+"""The number from which the relay reads the outbox: not from its beginning, where all is published.
 
 While somebody has an old snapshot (a dump) the server keeps every entry that was published since in its index, and a
 read from the beginning passes all of them.
@@ -11,11 +11,11 @@ from typing import Final
 from waypost.ports.clock import Clock
 
 LAG_S: Final = 60.0
-"""So far behind the relay reads again: for commits that end later than those after them."""
+"""Seconds by which the relay lags to read again: for commits that end later than those after them."""
 
 
 class Floor:
-    """What lies up to ``at`` was published, or was somebody's to publish, when it was last looked through."""
+    """The number up to which entries were published, or were somebody's to publish, when last looked through."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -28,7 +28,7 @@ class Floor:
         self._highest = max(self._highest, highest)
 
     def is_through(self) -> None:
-        """Nothing more is to be claimed at this moment."""
+        """Note that nothing more is to be claimed at this moment."""
         now_s = self._clock.monotonic()
         if self._mark is not None and now_s - self._mark[0] < LAG_S:
             return
@@ -37,6 +37,6 @@ class Floor:
         self._mark = (now_s, self._highest)
 
     def back_to(self, lowest: int) -> None:
-        """This entry is to be claimed again."""
+        """Go back to an entry that is to be claimed again."""
         self.at = min(self.at, lowest - 1)
         self._mark = None

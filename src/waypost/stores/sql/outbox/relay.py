@@ -33,11 +33,11 @@ _OVER = (
 )
 _FIRST = "SELECT min(seq) FROM outbox WHERE seq > ?"
 _TIDIED = "outbox dropped"
-"""The place up to which no entry is left: what has a number below was in a transaction that is long over."""
+"""The name of the place up to which no entry is left: lower numbers were in transactions that are long over."""
 
 
 class Claim(Struct, frozen=True):
-    """*member* wants to publish at most *n* entries *after* that one."""
+    """A request of *member* to publish at most *n* entries *after* that one."""
 
     member: int
     n: int
@@ -56,7 +56,7 @@ class Claimed(Struct, frozen=True):
 
 
 class Over(Struct, frozen=True):
-    """At most *n* entries that were published before *before*."""
+    """A request to delete at most *n* entries that were published before *before*."""
 
     before: Instant
     n: int

@@ -26,29 +26,29 @@ from waypost.telemetry import Event
 _TOPIC = "outbox"
 _FORMAT = b"\x01"
 _DROPPED = 5_000
-"""Published entries that are dropped in one transaction."""
+"""The most published entries that are dropped in one transaction."""
 
 
 def said_of(notification_id: NotificationId) -> bytes:
-    """What travels: a format number, and which notification it is."""
+    """Build what is published: a format number, and which notification it is."""
     return _FORMAT + notification_id
 
 
 class Topics(Struct, frozen=True):
-    """What is published where; one may be both."""
+    """The topics by what is published there; one may be both."""
 
     notifications: Publisher
-    """What is to be routed: notifications whole."""
+    """The publisher of what is to be routed: notifications whole."""
     deliveries: Publisher
-    """What is to be sent: targets."""
+    """The publisher of what is to be sent: targets."""
 
     def of(self, n: int) -> Publisher:
-        """Where a part is published."""
+        """Return the publisher of a part."""
         return self.notifications if n == WHOLE else self.deliveries
 
 
 class Relay:
-    """Publishes what stands in the outbox; several processes may do so at once."""
+    """The publisher of what stands in the outbox; several processes may do so at once."""
 
     def __init__(self, store: Store, topics: Topics, settings: OutboxSettings, clock: Clock) -> None:
         self._database: Database = store.database
@@ -69,19 +69,19 @@ class Relay:
         self._tasks = [asyncio.create_task(self._relay_for_ever()), asyncio.create_task(self._tidy_for_ever())]
 
     async def stop(self) -> None:
-        """Publish nothing more; others do, or whoever starts next."""
+        """Stop publishing; others do, or whoever starts next."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def wake(self) -> None:
-        """There is something in the outbox."""
+        """Wake the relay: there is something in the outbox."""
         self._woken.set()
         if not self._tasks and self._peers is not None:
             self._peers.tell(_TOPIC)
 
     async def relay(self) -> int:
-        """Publish a batch; how many entries it was. Unavailable: nothing of it counts as published."""
+        """Publish a batch; return how many entries it was. Unavailable: nothing of it counts as published."""
         member = self._member()
         if member is None:
             return 0
@@ -108,7 +108,7 @@ class Relay:
         return len(claimed)
 
     async def _publish(self, claimed: Sequence[Claimed]) -> None:
-        """One publish for each lane of a topic."""
+        """Publish once for each lane of a topic."""
         lanes: dict[tuple[Publisher, Lane], dict[NotificationId, Entry]] = {}
         for each in claimed:
             entry = Entry(each.app, each.user_id, said_of(each.notification_id))
@@ -120,7 +120,8 @@ class Relay:
         pause_s = self._settings.poll_s
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), pause_s)
+                async with asyncio.timeout(pause_s):
+                    await self._woken.wait()
             self._woken.clear()
             try:
                 while await self.relay() == self._settings.batch:
@@ -142,7 +143,7 @@ class Relay:
                 self._database.telemetry.event(Event.STAGE_FAILED, stage="relay", error=type(surprise).__name__)
 
     async def tidy(self) -> int:
-        """Drop what was published long ago; how many entries it was."""
+        """Drop entries published long ago; return how many it was."""
         before = later(self._clock.now(), -round(self._settings.retention_s * SECOND_MS))
         dropped = page = await asyncio.shield(self._database.commits.submit(DROP, Over(before, _DROPPED), _DROPPED))
         while page == _DROPPED:

@@ -1,4 +1,4 @@
-"""What a PostgreSQL says of itself, for ``check-config``."""
+"""The check of a PostgreSQL, by what it says of itself, for ``check-config``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from waypost.stores.sql.postgres.connection import CONNECT_TIMEOUT_S, fault_of, 
 OLDEST = 15_00_00
 """The oldest version that the tests run on, as in server_version_num."""
 CONNECTIONS = 7
-"""Of each worker."""
+"""The connections of each worker."""
 
 _SETTINGS = "SELECT name, setting FROM pg_settings WHERE name = ANY(%s)"
 _NAMES = [
@@ -35,12 +35,12 @@ SELECT greatest((SELECT count(*) FROM pg_stat_replication),
     (SELECT count(*) FROM pg_replication_slots WHERE slot_type = 'physical'))
 """
 _WEAKER = ("off", "local", "remote_write")
-"""What synchronous_commit may be by default, and is turned up from."""
+"""The defaults of synchronous_commit that are turned up."""
 _PID = "SELECT pg_backend_pid()"
 
 
 class PostgresFindings(Struct, frozen=True):
-    """What runs there, and what speaks against it."""
+    """The findings on what runs there, and what speaks against it."""
 
     version: str
     number: int
@@ -50,16 +50,16 @@ class PostgresFindings(Struct, frozen=True):
     synchronous_commit: str
     """The server's own default."""
     connections: int
-    """What may be open at once in this database by this user."""
+    """The most connections in this database by this user."""
     keeps_sessions: bool
-    """Not a pooler that gives a connection's next transaction to another session."""
+    """Whether there is no pooler that gives a connection's next transaction to another session."""
     standbys: int = 0
-    """Who is sent all that is written."""
+    """The number of standbys that are sent all that is written."""
     waits_for_standbys: bool = False
-    """Some standby has what was answered (synchronous_standby_names)."""
+    """Whether some standby has what was answered (synchronous_standby_names)."""
 
     def problems(self, workers: int) -> Iterator[str]:
-        """Why it cannot be used, or not without losing what was answered."""
+        """Yield why it cannot be used, or not without losing what was answered."""
         if self.number < OLDEST:
             yield f"PostgreSQL {self.version} is older than {OLDEST // 10_000}"
         if not self.fsync:
@@ -72,7 +72,7 @@ class PostgresFindings(Struct, frozen=True):
             yield f"{self.connections} connections are too few: {workers} workers need {workers * CONNECTIONS}"
 
     def notes(self) -> Iterator[str]:
-        """What is otherwise than one might think, and does no harm."""
+        """Yield what is otherwise than one might think, and does no harm."""
         if self.synchronous_commit in _WEAKER:
             yield f"synchronous_commit is {self.synchronous_commit} by default: turned on for what is answered"
         if self.standbys and not self.waits_for_standbys:
@@ -108,7 +108,7 @@ def look(url: str) -> PostgresFindings:
 
 
 def _named(error: psycopg.Error) -> Unavailable:
-    """The refusal, with libpq's reason where no connection was made: a name, a certificate, a password."""
+    """Build the refusal, with libpq's reason where no connection was made: a name, a certificate, a password."""
     refused = refusal(fault_of(error))
     if error.sqlstate is not None or not isinstance(error, psycopg.OperationalError):
         return refused
@@ -117,7 +117,7 @@ def _named(error: psycopg.Error) -> Unavailable:
 
 
 def _keeps_sessions(one: psycopg.Connection, other: psycopg.Connection) -> bool:
-    """Whether one is still served by the same process when another has begun a transaction between."""
+    """Tell whether one is still served by the same process when another has begun a transaction between."""
     before = one.execute(_PID).fetchone()
     theirs = other.execute(_PID).fetchone()  # its transaction stays open
     return theirs != before and one.execute(_PID).fetchone() == before

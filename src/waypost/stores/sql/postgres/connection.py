@@ -1,4 +1,4 @@
-"""How every connection to PostgreSQL is opened, and what its failures mean."""
+"""Connections to PostgreSQL: how each is opened, and what its failures mean."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from waypost.stores.sql.postgres.statements import DIALECT, Copy, claim, inserti
 CONNECT_TIMEOUT_S = 2
 STATEMENT_TIMEOUT_MS = 2_500
 IDLE_TRANSACTION_MS = 2_000
-"""A transaction whose process stands still is ended by the server, and lets go of what it locked."""
+"""Milliseconds after which the server ends a transaction whose process stands still, and frees its locks."""
 ANSWER_TIMEOUT_S = 4.0
-"""A server that does not answer for so long, although it promised to give up before, is away."""
+"""Seconds without an answer, although it promised to give up before, after which a server is away."""
 
 _SESSION = {
     "statement_timeout": STATEMENT_TIMEOUT_MS,
@@ -48,7 +48,7 @@ _TIMEOUTS: dict[str, Any] = {
 
 
 _NAME = "waypost"
-"""What the server is told of whose a connection is, as by every version."""
+"""The name that tells the server whose a connection is, as by every version."""
 WRITING = 0x5759_7003
 """The advisory lock that every transaction of Waypost's that writes shares."""
 _END = "SELECT CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS text) AS bigint)"
@@ -117,7 +117,7 @@ def connect(url: str, *, lock_timeout_s: float = 2.0, read_only: bool = False) -
 
 
 def of_primary(url: str) -> str:
-    """*url*, which may name several hosts, for the one of them that takes writes, unless it says what it wants.
+    """Point *url*, which may name several hosts, at the one that takes writes, unless it says what it wants.
 
     Each host is asked in turn (libpq, "target_session_attrs"): after a failover, the one that was promoted.
     ConfigurationError where it cannot be read.
@@ -173,9 +173,9 @@ class PostgresConnection:
         self.raw = raw
         self._pipeline: psycopg.Pipeline | None = None
         self.begin_again: Callable[[], None] = lambda: None
-        """Says again what a transaction of the writer begins with."""
+        """Called to say again what a transaction of the writer begins with."""
         self._claims: list[tuple[Cursor, int]] = []
-        """What was claimed in this transaction, and how many keys that must have been."""
+        """The claims in this transaction, and how many keys each must have been."""
 
     def execute(self, sql: str, bound: Sequence[Any] = ()) -> Cursor:
         """See Connection; in a pipeline it is only sent."""
@@ -269,11 +269,11 @@ class PostgresConnection:
         self.begin_again()
 
     def forget_claims(self) -> None:
-        """Nothing is claimed yet in the transaction that begins."""
+        """Forget claims: nothing is claimed yet in the transaction that begins."""
         self._claims.clear()
 
     def require_claims(self) -> None:
-        """Overtaken where a key was another's by the time that it was claimed."""
+        """Raise Overtaken where a key was another's by the time that it was claimed."""
         for made, wanted in self._claims:
             if made.rowcount < wanted:
                 raise Overtaken
@@ -284,7 +284,7 @@ class PostgresConnection:
 
 
 def _as_signed(difference: int) -> int:
-    """How far one transaction is from another, of which the last 32 bits are known."""
+    """Return how far one transaction is from another, of which the last 32 bits are known."""
     return (difference + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
@@ -299,9 +299,9 @@ def _by_column(types: Sequence[str], rows: Sequence[Row]) -> list[list[Any]]:
 _BUSY = ("55P03", "57014")  # lock_not_available, query_canceled: its time was over
 _CLASH = ("40P01", "40001")  # deadlock_detected, serialization_failure
 TAKEN = ("23505", "42P01", "42P07", "42710")  # unique_violation, undefined_table, duplicate_table, duplicate_object
-"""Of a writer: another transaction made or dropped it since this one looked."""
+"""The SQLSTATEs of a writer where another transaction made or dropped a table since this one looked."""
 _LOST_CLASSES = ("08", "53", "57", "58")
-"""Connection exceptions, insufficient resources, operator intervention, system errors."""
+"""The SQLSTATE classes of a lost connection: exceptions, resources, operator intervention, system errors."""
 _READ_ONLY = "25006"  # the server became a standby
 _IDLE = "25P03"  # idle_in_transaction_session_timeout: this process stood still
 _CORRUPT = ("XX001", "XX002")  # data_corrupted, index_corrupted

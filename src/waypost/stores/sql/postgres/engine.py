@@ -16,7 +16,7 @@ from waypost.ports.peers import PROCESS_ENDED, Peers
 from waypost.stores.sql.added import AddedTable, make_missing
 from waypost.stores.sql.engine import Joined, Months
 from waypost.stores.sql.faults import StoreFault, refusal
-from waypost.stores.sql.migrations import is_known
+from waypost.stores.sql.migrations import NOTED_IN, is_known
 from waypost.stores.sql.postgres import partitions
 from waypost.stores.sql.postgres.connection import (
     CONNECT_TIMEOUT_S,
@@ -38,15 +38,15 @@ MIGRATION_LOCK_TIMEOUT_MS = 1_000
 MIGRATION_PATIENCE_S = 30.0
 _TURN = sql.SQL("SELECT pg_try_advisory_lock({})").format(MIGRATION_LOCK)
 _AGAIN_S = 0.1
-_FOUND = "SELECT version_num FROM alembic_version"
+_FOUND = sql.SQL("SELECT version_num FROM {}").format(sql.Identifier(NOTED_IN))
 _FORGOTTEN = "DELETE FROM writer WHERE at < clock_timestamp() - interval '7 days'"
-"""Writers whose process ended, or has been away for longer than any outage."""
+"""The statement that deletes writers whose process ended, or was away for longer than any outage."""
 
 _Plain = psycopg.Connection[tuple[object, ...]]
 
 
 class PostgresEngine:
-    """See engine.Engine."""
+    """The engine of PostgreSQL: see engine.Engine."""
 
     is_remote = True
 
@@ -54,7 +54,7 @@ class PostgresEngine:
         self._settings = settings
         self._url = of_primary(settings.url)
         self._to_prepare: tuple[Instant, Sequence[AddedTable]] | None = None
-        """When it should have been prepared, but was away."""
+        """The time at which it should have been prepared, but was away."""
 
     def prepare(self, now: Instant, tables: Sequence[AddedTable] = ()) -> tuple[str | None, str]:
         """See Engine; of several processes that start together one changes the schema and the others wait.
@@ -65,13 +65,13 @@ class PostgresEngine:
         try:
             return self._prepare(now, tables)
         except Exception as error:
-            fault = fault_of(getattr(error, "orig", None) or error)
+            fault = fault_of(_of_driver(error))
             if fault is StoreFault.OPERATION:
                 raise
             raise refusal(fault) from error
 
     def version(self) -> str:
-        """The server's, such as 15.18; Unavailable where it does not answer."""
+        """Ask for the server's version, such as 15.18; Unavailable where it does not answer."""
         try:
             with psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
                 return connection.info.parameter_status("server_version") or "of unknown version"
@@ -120,7 +120,7 @@ class PostgresEngine:
         return Joined(membership, notifying, membership.fence, membership.member)
 
     def _catch_up(self) -> None:
-        """Nothing is written before the schema is today's, also where the server was away at the start."""
+        """Bring the schema up to date before anything is written, also where the server was away at the start."""
         if self._to_prepare is not None:
             self._prepare(*self._to_prepare)
 
@@ -144,7 +144,7 @@ class PostgresEngine:
         return migrate(create_engine("postgresql+psycopg://", creator=self._connect, poolclass=NullPool))
 
     def _connect(self) -> _Plain:
-        """For migrations, which wait for no lock for long: whoever comes after them waits for it, too."""
+        """Connect for migrations, which wait for no lock for long: whoever comes after them waits for it, too."""
         return psycopg.connect(
             self._url,
             connect_timeout=CONNECT_TIMEOUT_S,
@@ -152,12 +152,20 @@ class PostgresEngine:
         )
 
 
+def _of_driver(error: Exception) -> BaseException:
+    """Find the driver's error, also where it is behind one that a migration met as it ended its transaction."""
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, psycopg.Error):
+        found = getattr(found, "orig", None) or found.__context__
+    return found or error
+
+
 def _has(connection: _Plain, table: str) -> bool:
     return connection.execute("SELECT to_regclass(%s)", (table,)).fetchone() != (None,)
 
 
 def _revision(connection: _Plain) -> str | None:
-    """What Alembic noted in the database; None for a new one."""
+    """Read what Alembic noted in the database; None for a new one."""
     try:
         row = connection.execute(_FOUND).fetchone()
     except psycopg.errors.UndefinedTable:

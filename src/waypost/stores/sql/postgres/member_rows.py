@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 LEASE_S = 10.0
-"""How long a process that is not heard of keeps what it owns."""
+"""Seconds for which a process that is not heard of keeps what it owns."""
 
 _UNTIL = f"clock_timestamp() + interval '{LEASE_S} seconds'"
 JOIN = f"INSERT INTO member (place, pid, started, shares, until) VALUES (?, ?, ?, ?, {_UNTIL}) RETURNING id"  # noqa: S608 - a constant
@@ -41,7 +41,7 @@ OWNED = "SELECT shard FROM ownership WHERE member = ? AND shard IS NOT NULL"
 
 
 def place() -> str:
-    """Where process ids mean the same: this boot of the machine, and this container.
+    """Name the place where process ids mean the same: this boot of the machine, and this container.
 
     Not in the words of the versions that judged those of their own place by ``/proc``.
     """

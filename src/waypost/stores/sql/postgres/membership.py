@@ -1,4 +1,4 @@
-"""Who shares the work, on whatever machine: each process is a row that it renews, and shards and roles are its.
+"""The members that share the work, on whatever machine: each is a row that it renews, with shards and roles.
 
     member      one row a process, with the time until which it counts as alive, on the server's clock
     ownership   one row a shard or a role, with its member; free where that is NULL
@@ -47,15 +47,15 @@ from waypost.stores.sql.postgres.member_rows import (
 
 RENEW_S = 2.0
 MARGIN_S = 2.0
-"""It stops so long before its lease ends."""
+"""Seconds before its lease ends at which it stops."""
 ROLE_PATIENCE_S = 1.0
-"""How often a role is asked for that another process has."""
+"""Seconds between two questions for a role that another process has."""
 
 T = TypeVar("T")
 
 
 class Membership:
-    """This process's row, shards and roles (fulfils engine.Locks)."""
+    """The row, shards and roles of this process (fulfils engine.Locks)."""
 
     def __init__(self, url: str, report: Callable[[StoreFault], None]) -> None:
         self._url = url
@@ -64,14 +64,14 @@ class Membership:
         self._connection: PostgresConnection | None = None
         self._id: int | None = None
         self._mark = secrets.randbits(62)
-        """Tells its row from one that got the same number of a server that knew nothing of it yet."""
+        """The mark that tells its row from one with the same number on a server that knew nothing of it yet."""
         self._ended: set[int] = set()
-        """Processes of this place that are over, whose rows are still to be deleted."""
+        """The processes of this place that are over, whose rows are still to be deleted."""
         self._burying: asyncio.Future[None] | None = None
         self._shards: frozenset[int] = frozenset()
         self._borrowed: frozenset[int] = frozenset()
         self._roles: dict[str, float] = {}
-        """Those that are held, under infinity; of the others when they were asked for."""
+        """The roles that are held, under infinity; of the others when they were asked for."""
         self._version = 0
         self._valid_until_s = 0.0
         self._unbroken_since_s = 0.0
@@ -94,7 +94,7 @@ class Membership:
         return 2 * self._version + (_now_s() < self._valid_until_s)
 
     def member(self) -> int | None:
-        """The number of its row; None before it is one of them, and a margin before its lease ends."""
+        """Return the number of its row; None before it is one of them, and a margin before its lease ends."""
         return self._id if _now_s() < self._valid_until_s else None
 
     def sharers(self) -> int:
@@ -102,13 +102,13 @@ class Membership:
         return self._sharers
 
     def fence(self, connection: Connection) -> frozenset[int]:
-        """The shards that are this process's until the transaction of *connection* ends."""
+        """Return the shards that are this process's until the transaction of *connection* ends."""
         if self._id is None or connection.execute(FENCE, (self._id, self._mark)).fetchone() is None:
             return frozenset()
         return frozenset(row[0] for row in connection.execute(OWNED, (self._id,)).fetchall())
 
     def ended(self, said: bytes) -> None:
-        """Let everybody have what a process of this place owned: its supervisor saw it end, and says its number."""
+        """Free what a process of this place owned: its supervisor saw it end, and gives its number."""
         self._ended.add(int(said))
         if self._id is not None:
             self._burying = asyncio.ensure_future(self._bury_ended())
@@ -163,7 +163,7 @@ class Membership:
         return Borrowed(self, borrowed)
 
     async def give_back(self, shards: frozenset[int]) -> None:
-        """Let go of what was borrowed."""
+        """Release what was borrowed."""
         if shards:
             self._borrowed -= shards
             await self._let_go(shards)
@@ -209,7 +209,7 @@ class Membership:
             self._connection.close()
 
     async def _let_go(self, shards: frozenset[int]) -> None:
-        """Others may have *shards* now; where the server is away, with the next renewal."""
+        """Let others have *shards* now; where the server is away, with the next renewal."""
         async with self._changing:
             await self._run(lambda connection: connection.execute(LET_GO, (self._id, Numbers(shards))))
 
@@ -221,7 +221,9 @@ class Membership:
         return [row[0] for row in connection.execute(TAKE, (self._id, start, wanted)).fetchall()]
 
     def _bury(self, connection: PostgresConnection) -> None:
-        """Delete who is gone. After an outage of the server everybody has a lease's time to be heard of first."""
+        """Delete members that are gone. After an outage of the server everybody has a lease's time to be heard of
+        first.
+        """
         if _now_s() - self._unbroken_since_s > LEASE_S:
             connection.execute(OVER)
         ended = list(self._ended)
@@ -230,7 +232,7 @@ class Membership:
             self._ended.difference_update(ended)
 
     async def _join(self) -> None:
-        """Become a member, now or still."""
+        """Join the members, now or still."""
         if self._renewing is None:
             self._renewing = asyncio.create_task(self._renew_for_ever())
         async with self._joining:
@@ -283,13 +285,13 @@ class Membership:
             await self._join()
 
     def _forget(self) -> None:
-        """Others deleted its row, and with it went all that it owned."""
+        """Forget the own row, which others deleted, and with it all that it owned."""
         self._id, self._shards, self._borrowed = None, frozenset(), frozenset()
         self._version += 1
         self._roles.clear()
 
     async def _run_as_member(self, act: Callable[[PostgresConnection], T]) -> T:
-        """Do what needs its row; Unavailable where others have deleted that, and the next time it is a member anew."""
+        """Run what needs its row; Unavailable where others have deleted that, and the next time it is a member anew."""
         member = self._id
         try:
             return await self._run(act)
@@ -318,7 +320,7 @@ class Membership:
         return self._connection
 
     def _look_for_server(self) -> None:
-        """Say that it is away, unless it was this connection alone that was lost, as to a server that was replaced."""
+        """Report that the server is away, unless this connection alone was lost, as to a server that was replaced."""
         if self._connection is not None:
             self._connection.close()
         try:
@@ -328,14 +330,14 @@ class Membership:
 
 
 class Borrowed:
-    """Shards without an owner, held while something is decided about them (fulfils engine.Borrowed)."""
+    """The shards without an owner that are held while something is decided about them (fulfils engine.Borrowed)."""
 
     def __init__(self, membership: Membership, shards: frozenset[int]) -> None:
         self._membership = membership
         self.shards = shards
 
     async def give_back(self) -> None:
-        """Let them go."""
+        """Release the shards."""
         await self._membership.give_back(self.shards)
 
 
@@ -343,5 +345,5 @@ _HELD = float("inf")
 
 
 def _now_s() -> float:
-    """Goes on while the machine sleeps."""
+    """Read a clock that goes on while the machine sleeps, in seconds."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)

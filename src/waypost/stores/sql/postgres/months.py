@@ -28,7 +28,7 @@ from waypost.stores.sql.postgres.partitions import (
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 _LOOK_TIMEOUT = b"SET statement_timeout = '60s'"
-"""For the one statement that may read a month from end to end."""
+"""The time limit of the one statement that may read a month from end to end."""
 _BY_INDEX = b"SET LOCAL enable_seqscan = off"
 _PARTS = "SELECT relname FROM pg_class WHERE relispartition AND relname ~ %s"
 _DOOMED = r"SELECT relname FROM pg_class WHERE relkind = 'r' AND relname ~ '^doomed_[a-z]+_\d{4}_\d{2}$'"
@@ -44,12 +44,12 @@ _NEEDED = (
 
 
 class Dropped(Struct, frozen=True):
-    """What became of months that are over."""
+    """The result of dropping months that are over."""
 
     tables: int
-    """So many went."""
+    """The number of tables that went."""
     undropped: tuple[str, ...]
-    """Those that somebody used for so long that they wait for another time."""
+    """The tables that somebody used for so long that they wait for another time."""
 
 
 def drop_months(connection: Connection, before: Instant) -> Dropped:
@@ -73,7 +73,7 @@ def drop_months(connection: Connection, before: Instant) -> Dropped:
 
 
 def _past(connection: Connection, table: str, before: Instant) -> list[datetime]:
-    """The months of *table*, by their beginnings."""
+    """List the past months of *table*, by their beginnings."""
     names = [row[0] for row in connection.execute(_PARTS, (rf"^{table}_\d{{4}}_\d{{2}}$",)).fetchall()]
     starts = (datetime.strptime(name.removeprefix(table), "_%Y_%m").replace(tzinfo=UTC) for name in names)
     return [start for start in sorted(starts) if instant_of(month_after(start)) <= month_of(before)]
@@ -96,7 +96,7 @@ def _is_content_needed(connection: Connection, month: datetime) -> bool:
 
 
 def _detach(connection: Connection, month: datetime, tables: Sequence[str]) -> list[str]:
-    """Not where a lock would have to be waited for, whose names it gives, or something was opened again meanwhile."""
+    """Detach a month; not where it needs to wait for a lock, whose tables it names, or something was reopened."""
     try:
         with connection.transaction():
             connection.execute(LOCK_TIMEOUT)

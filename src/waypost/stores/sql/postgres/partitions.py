@@ -24,7 +24,7 @@ MONTHS_AHEAD = 2
 LOCK_TIMEOUT = b"SET LOCAL lock_timeout = '500ms'"
 """Whoever comes after a statement that waits for such a lock waits for it, too: no longer than this."""
 _MADE_ALREADY = (errors.DuplicateTable, errors.UniqueViolation)
-"""By another process at the same moment; the second is what its name in the catalogue says."""
+"""The errors of a partition made by another process at the same moment: its name is in the catalogue already."""
 _ATTACHED = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relispartition AND relname = ANY(%s)"
 _EXISTING = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname = ANY(%s)"
 
@@ -50,7 +50,7 @@ def ensure(connection: psycopg.Connection[tuple[object, ...]], now: Instant) -> 
 
 
 def missing(connection: psycopg.Connection[tuple[object, ...]], now: Instant) -> tuple[str, ...]:
-    """Those of the month of *now* and the months ahead that no row can go to."""
+    """List the partitions of the month of *now* and the months ahead that no row can go to."""
     names = [f"{table}_{name}" for name, *_ in _months(now) for table in (*BY_ID, BY_NUMBER)]
     attached = {row[0] for row in connection.execute(_ATTACHED, (names,)).fetchall()}
     return tuple(name for name in names if name not in attached)
@@ -73,7 +73,7 @@ def _make(
 
 
 def _months(now: Instant) -> Iterator[tuple[str, Instant, Instant]]:
-    """Name, start and end of each month that must be there."""
+    """Yield name, start and end of each month that must be there."""
     first = datetime.fromtimestamp(month_of(now) / 1000, UTC)
     for _ in range(1 + MONTHS_AHEAD):
         following = month_after(first)
@@ -82,23 +82,23 @@ def _months(now: Instant) -> Iterator[tuple[str, Instant, Instant]]:
 
 
 def month_of(moment: Instant) -> Instant:
-    """When the month of *moment* began."""
+    """Return when the month of *moment* began."""
     at = datetime.fromtimestamp(moment / 1000, UTC)
     return instant_of(at.replace(day=1, hour=0, minute=0, second=0, microsecond=0))
 
 
 def month_after(start: datetime) -> datetime:
-    """The month after the one that began at *start*."""
+    """Return the month after the one that began at *start*."""
     return start.replace(year=start.year + start.month // 12, month=start.month % 12 + 1)
 
 
 def instant_of(moment: datetime) -> Instant:
-    """As everywhere."""
+    """Convert a datetime to milliseconds, as everywhere."""
     return Instant(int(moment.timestamp()) * 1000)
 
 
 def bounds(table: str, start: Instant, end: Instant) -> tuple[sql.Literal, sql.Literal]:
-    """What a table's rows of that time begin at and end before."""
+    """Return what a table's rows of that time begin at and end before."""
     if table == BY_NUMBER:
         return sql.Literal(start * MS_IN_NUMBER), sql.Literal(end * MS_IN_NUMBER)
     return sql.Literal(bytes(first_id_at(start))), sql.Literal(bytes(first_id_at(end)))

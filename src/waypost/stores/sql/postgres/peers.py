@@ -19,13 +19,13 @@ from waypost.stores.sql.postgres.connection import PostgresConnection, Texts, co
 
 CHANNEL = "waypost"
 PAYLOAD_LIMIT = 8_000
-"""Bytes; the server takes less than this (PostgreSQL, NOTIFY)."""
+"""The most bytes of a message; the server takes less than this (PostgreSQL, NOTIFY)."""
 _AGAIN_S = 1.0
 _NOTIFY = "SELECT pg_notify(?, said) FROM unnest(?) AS said"
 
 
 class NotifyPeers:
-    """See Peers."""
+    """The peers that hear of each other by NOTIFY: see Peers."""
 
     def __init__(self, url: str, local: Peers | None, report: Callable[[StoreFault], None]) -> None:
         self._url = url
@@ -43,13 +43,13 @@ class NotifyPeers:
         self._stopped = False
 
     async def start(self) -> None:
-        """Begin to listen."""
+        """Start listening."""
         self._loop = asyncio.get_running_loop()
         await self._try_to_listen()
         self._task = asyncio.create_task(self._listen_for_ever())
 
     async def stop(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._stopped = True
         if self._task is not None:
             self._task.cancel()
@@ -80,7 +80,7 @@ class NotifyPeers:
         return [] if self._local is None else await self._local.ask(topic, body, timeout_s)
 
     def _tell(self) -> None:
-        """In the thread: send what there is, until nothing is left."""
+        """Send, in the thread, what there is, until nothing is left."""
         while True:
             payloads = list(self._untold)
             if not payloads:
@@ -95,7 +95,7 @@ class NotifyPeers:
                 self._report(StoreFault.LOST)
 
     def _told(self, payloads: list[str]) -> bool:
-        """Whether it was sent; a message may be lost, and whoever waits for one looks again."""
+        """Send, and tell whether it was sent; a message may be lost, and whoever waits for one looks again."""
         try:
             if self._telling is None or self._telling.raw.closed:
                 self._telling = connect(self._url)

@@ -1,4 +1,4 @@
-"""Statements as SQLite has them, said to PostgreSQL.
+"""Translation of statements as SQLite has them, for PostgreSQL.
 
 Both engines read the same SQL but for a few words: marks are numbered, hints for SQLite's planner go, a table needs no
 ``WITHOUT ROWID``, and ``INSERT OR REPLACE`` names its key. What differs in more than words is in the dialect.
@@ -58,7 +58,7 @@ _DEDUP_TYPES = {"key": "bytea", "kind": "text", "id": "bytea", "body_hash": "byt
 
 @lru_cache(4096)
 def translated(sql: str) -> bytes:
-    """*sql* for PostgreSQL."""
+    """Translate *sql* for PostgreSQL."""
     text = _WITHOUT_ROW_ID.sub(")", _FORCED_ORDER.sub(r"JOIN \1 ON", _UNPLANNED.sub("shard", _HINT.sub("", sql))))
     replaced = _REPLACE.search(text)
     if replaced is not None:
@@ -69,24 +69,24 @@ def translated(sql: str) -> bytes:
 
 @lru_cache(256)
 def over_list(sql: str) -> str:
-    """*sql* with one bound list in the place of ``{keys}``."""
+    """Put one bound list in the place of ``{keys}`` in *sql*."""
     return sql.replace(" IN ({keys})", " = ANY({keys})").format(keys="?")
 
 
 class Copy(Struct, frozen=True):
-    """Rows that are new for certain: they travel as COPY, which costs a third of anything else."""
+    """An insert of rows that are new for certain: they travel as COPY, which costs a third of anything else."""
 
     sql: bytes
     types: tuple[str, ...]
     row: Callable[[Row], Row]
-    """A row with its constants in their places."""
+    """Builds a row with its constants in their places."""
     in_pipeline: bytes
-    """The same as one statement with a list for each column that is bound: a pipeline takes no COPY."""
+    """The same as one statement with a list for each bound column: a pipeline takes no COPY."""
     bound_types: tuple[str, ...]
 
 
 class Upsert(Struct, frozen=True):
-    """Rows that may replace others: one statement with a list for each column."""
+    """An insert of rows that may replace others: one statement with a list for each column."""
 
     sql: bytes
     types: tuple[str, ...]
@@ -95,7 +95,7 @@ class Upsert(Struct, frozen=True):
 
 @lru_cache(64)
 def insertion(insert: str, values: str) -> Copy | Upsert:
-    """How rows are inserted that SQLite takes as *insert* and *values*."""
+    """Build the insert of rows that SQLite takes as *insert* and *values*."""
     parsed = _INSERT.fullmatch(insert)
     assert parsed is not None, "an insert ends with VALUES"
     table, columns = parsed[1], _columns(parsed[2])
@@ -119,7 +119,7 @@ def insertion(insert: str, values: str) -> Copy | Upsert:
 
 
 def _in_pipeline(table: str, named: Sequence[tuple[str, Any]]) -> tuple[bytes, tuple[str, ...]]:
-    """The statement that inserts rows from lists of what they bind, and the types of the lists."""
+    """Build the statement that inserts rows from lists of what they bind, and the types of the lists."""
     bound = [column for column, value in named if value is _BOUND]
     said = {column: value for column, value in named if value is not _BOUND}
     types = tuple(_type(table, column) for column in bound)
@@ -129,7 +129,7 @@ def _in_pipeline(table: str, named: Sequence[tuple[str, Any]]) -> tuple[bytes, t
 
 
 def claim(table: str, columns: str) -> tuple[bytes, tuple[str, ...]]:
-    """The statement that inserts keys, or takes the place of those that are over, and the types of what it binds."""
+    """Build the statement that inserts keys, or replaces those that are over, and the types of what it binds."""
     types = tuple(_type(table, column) for column in _columns(columns))
     over = f" WHERE {table}.until <= ${len(types) + 1}"
     sql = f"INSERT INTO {table} ({columns}) SELECT * FROM {_lists(types)}{_on_conflict(table, _columns(columns))}{over}"  # noqa: S608 - names of ours

@@ -27,7 +27,7 @@ from waypost.stores.sql.postgres.connection import Numbers, Texts
 from waypost.stores.sql.rows import NOTIFICATION_WIDTH, notification_of
 
 SILENT_S: Final = 60.0
-"""Whoever has not looked for so long begins again: what was heard of by all others may have been dropped."""
+"""Seconds after which whoever has not looked begins again: what all others heard of may have been dropped."""
 
 _INSERT = "INSERT INTO arrival (first_seq, last_seq, fresh) VALUES (?, ?, ?)"
 _LOOK = """\
@@ -53,40 +53,40 @@ _fresh = msgspec.json.Decoder(list[_Key]).decode
 
 
 class TransactionSnapshot(Struct, frozen=True):
-    """What a look saw: all transactions before *end* but the *open* ones."""
+    """The transactions that a look saw: all before *end* but the *open* ones."""
 
     end: int
     open: tuple[int, ...]
 
     @classmethod
     def of(cls, snapshot: str) -> TransactionSnapshot:
-        """From the server's text (PostgreSQL, table 9.82: xmin:xmax:xip_list)."""
+        """Parse the server's text (PostgreSQL, table 9.82: xmin:xmax:xip_list)."""
         _, end, still_open = snapshot.split(":")
         return cls(int(end), tuple(map(int, still_open.split(","))) if still_open else ())
 
 
 class ArrivalTail:
-    """Finds fresh rows of the shards given, each once (fulfils engine.Tail)."""
+    """A search for fresh rows of the shards given, each once (fulfils engine.Tail)."""
 
     def __init__(self) -> None:
         self._floors: dict[_Key, int] = {}
-        """Nothing before is fresh, of any shard."""
+        """The numbers before which nothing is fresh, of any shard."""
         self._cursors: dict[_Key, int] = {}
         self._heads: dict[_Key, int] = {}
         """The last number of each that was heard of."""
         self._head = 0
-        """What had been given out when it began."""
+        """The number that had been given out when it began."""
         self._apps: dict[Lane, set[AppId]] = {lane: set() for lane in Lane}
         self._seen: TransactionSnapshot | None = None
         self._looked_s = 0.0
         self._asked: Connection | None = None
         self._of_before = 0
-        """How far the numbers are that workers of the version before give out."""
+        """The last number that workers of the version before gave out."""
         self._read = READ
         self._depth = _DEPTH
 
     def note(self, connection: Connection, arrivals: Sequence[NewNotification], numbers: Sequence[int]) -> None:
-        """Say what this commit makes leasable."""
+        """Write what this commit makes leasable."""
         fresh = sorted({(arrival.notification.lane._value_, arrival.notification.app) for arrival in arrivals})
         connection.execute(_INSERT, (numbers[0], numbers[-1], msgspec.json.encode(fresh).decode()))
 
@@ -99,7 +99,7 @@ class ArrivalTail:
         self._depth = _DEPTH.format(shards=in_shards(shards))
 
     def apps(self, connection: Connection, lane: Lane) -> set[AppId]:
-        """The apps that may have fresh rows of *lane* after their cursors."""
+        """Return the apps that may have fresh rows of *lane* after their cursors."""
         if self._seen is None or connection is not self._asked or _now_s() - self._looked_s > SILENT_S:
             self._begin(connection)
         else:
@@ -119,7 +119,7 @@ class ArrivalTail:
         self._seen = TransactionSnapshot.of(snapshot)
 
     def _look(self, connection: Connection, seen: TransactionSnapshot) -> None:
-        """Hear of what was committed since."""
+        """Read what was committed since."""
         looked_s = _now_s()
         rows = connection.execute(_LOOK, (seen.end, Numbers(seen.open))).fetchall()
         for _, _, _, first, last, fresh in rows if rows[0][3] is not None else ():
@@ -134,7 +134,7 @@ class ArrivalTail:
             self._of_before = rows[0][1]
 
     def _go_back(self, connection: Connection, after: int) -> None:
-        """A worker of the version before accepted something, which was not said in ``arrival``."""
+        """Go back to what a worker of the version before accepted without saying so in ``arrival``."""
         for lane in Lane:
             self._apps[lane] |= set(apps_with_fresh_rows(connection, lane))
         for key in [(lane, app) for lane, apps in self._apps.items() for app in apps]:
@@ -144,7 +144,7 @@ class ArrivalTail:
     def read(
         self, connection: Connection, lane: Lane, app: AppId, n: int, is_taken: Callable[[NotificationId], bool]
     ) -> list[tuple[WorkItem, int]]:
-        """At most *n* rows with their shards, passing over what is taken."""
+        """Read at most *n* rows with their shards, passing over what is taken."""
         key = (lane, app)
         found: list[tuple[WorkItem, int]] = []
         while len(found) < n and app in self._apps[lane]:
@@ -162,7 +162,7 @@ class ArrivalTail:
         return found
 
     def depth(self, connection: Connection, lane: Lane, most: int) -> int:
-        """How many fresh rows there are, leased or not, counted up to *most*."""
+        """Count the fresh rows, leased or not, up to *most*."""
         self.apps(connection, lane)
         floors = {app: floor for (of, app), floor in self._floors.items() if of is lane}
         asked = (lane, Texts(floors), Numbers(floors.values()), most)
@@ -175,5 +175,5 @@ class ArrivalTail:
 
 
 def _now_s() -> float:
-    """Goes on while the machine sleeps."""
+    """Read a clock that goes on while the machine sleeps, in seconds."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)

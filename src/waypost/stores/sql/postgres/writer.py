@@ -30,10 +30,10 @@ _MEANS_IT = (
 
 
 class PostgresWriter:
-    """See engine.Writer."""
+    """The writer of PostgreSQL: see engine.Writer."""
 
     def __init__(self, settings: SqlSettings, prepare: Callable[[], None] = lambda: None) -> None:
-        """*prepare* is called each time before the server is connected to, which is not done here."""
+        """Create the writer; *prepare* is called each time before it connects to the server, which is not done here."""
         self._settings = settings
         self._prepare = prepare
         self._survives_power = settings.durability is Durability.POWER
@@ -41,11 +41,11 @@ class PostgresWriter:
         self._nonce = uuid.uuid4()
         self._batch = 0
         self._pipeline = contextlib.ExitStack()
-        """The one that the transaction is in, if any."""
+        """The pipeline that the transaction is in, if any."""
 
     @property
     def connection(self) -> PostgresConnection:
-        """See Writer; there is one within a turn."""
+        """The connection: see Writer; there is one within a turn."""
         assert self._connection is not None, "a turn opens it"
         return self._connection
 
@@ -76,7 +76,7 @@ class PostgresWriter:
             raise
 
     def _begin_again(self, *, durable: bool, ordered: bool) -> None:
-        """What was committed so far has its number, and is not what a lost commit would be asked for by."""
+        """Begin again: what was committed so far has its number, and is not asked for as a lost commit."""
         for statement in self._beginning(durable=durable, ordered=ordered):
             self.connection.execute(statement)
 
@@ -136,7 +136,7 @@ class PostgresWriter:
         return True
 
     def use_reserve(self) -> None:
-        """The room on its disk is the server's to keep."""
+        """Do nothing: the room on its disk is the server's to keep."""
 
     def fault_of(self, error: BaseException) -> StoreFault:
         """See Writer; after a fault of the connection it is opened again."""
@@ -153,7 +153,7 @@ class PostgresWriter:
             self._connection.close()
 
     def _leave_pipeline(self) -> None:
-        """What failed in it was said already."""
+        """Leave the pipeline; what failed in it was said already."""
         with contextlib.suppress(psycopg.Error):
             self._pipeline.close()
 

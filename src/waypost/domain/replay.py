@@ -1,0 +1,51 @@
+"""A new round for a notification that has ended: which of its targets are sent again, and in which order. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from waypost.domain.delivery import Receipt
+from waypost.domain.moves import DeliveryMoved, Moved, NotificationMoved
+from waypost.domain.progress import Progress, Step
+from waypost.domain.settlement import opened
+from waypost.domain.status import REPLAYABLE, DeliveryStatus, NotificationStatus
+from waypost.domain.time import Instant
+from waypost.domain.waits import WaitsFor
+
+_ROUTED_AGAIN = frozenset(
+    {NotificationStatus.NO_TARGETS, NotificationStatus.EXPIRED, NotificationStatus.FAILED, NotificationStatus.UNKNOWN}
+)
+"""Final states that a replay routes anew where there are no targets to reopen."""
+
+
+def new_round(progress: Progress, at: Instant) -> Step | None:
+    """Start a new round for what failed, expired or is unknown; None where nothing of it can be sent again.
+
+    What never had targets, or only the record of poison, is routed anew. All receipts must be loaded.
+    """
+    receipts = progress.receipts or {}
+    routed_again = progress.status in _ROUTED_AGAIN and all(each.stands_for_all for each in receipts.values())
+    failed = [] if routed_again else [each for each in receipts.values() if each.status in REPLAYABLE]
+    if not progress.is_final or not (failed or routed_again):
+        return None
+    reopened = _reopened(failed, at)
+    after = None if routed_again else dict(receipts) | reopened
+    pending = NotificationStatus.PENDING
+    replayed = msgspec.structs.replace(progress, status=pending, receipts=after, withdrawn=None)
+    moves: list[Moved] = [NotificationMoved(progress.app, progress.id, progress.user_id, progress.status, pending, at)]
+    for each in failed:
+        named = (progress.app, progress.id, progress.user_id, each.n, each.device_id, each.attempt)
+        moves.append(DeliveryMoved(*named, each.status, DeliveryStatus.PENDING, at))
+    return Step(progress, replayed, tuple(moves))
+
+
+def _reopened(failed: Sequence[Receipt], at: Instant) -> dict[int, Receipt]:
+    """Reopen failed receipts to send them again; what waited for one of them waits again, the others do not."""
+    again = {each.n for each in failed}
+    made: dict[int, Receipt] = {}
+    for each in failed:
+        waits = each.waits if isinstance(each.waits, WaitsFor) and each.waits.sibling in again else None
+        made[each.n] = msgspec.structs.replace(opened(each, at), waits=waits, due_at=None if waits else at)
+    return made

@@ -1,1 +1,0 @@
-"""Every store port in one process's memory: the readable reference of their contracts, for tests and simulations."""

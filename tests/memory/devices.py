@@ -1,0 +1,101 @@
+"""The registry of devices in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from tests.memory.store import MemoryStore
+from waypost.domain.device import Device, Registration, registered
+from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
+from waypost.domain.time import Instant
+from waypost.ports.devices import Eviction, Registered, Use
+
+
+class MemoryDevices:
+    """Devices by (app, user, device id)."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._devices = store.devices
+
+    async def for_users(self, users: Sequence[tuple[AppId, UserId]]) -> list[list[Device]]:
+        """See Devices."""
+        return [sorted(self._active(*user), key=lambda device: (device.platform, device.device_id)) for user in users]
+
+    async def upsert(self, registration: Registration, now: Instant, cap: int) -> Registered:
+        """See Devices."""
+        key = (registration.app, registration.user_id, registration.device_id)
+        before = self._devices.get(key)
+        device = registered(registration, before, now)
+        others = [
+            other
+            for other in self._devices.values()
+            if other.active and (other.app, other.token) == (device.app, device.token)
+        ]
+        self._stop(others)
+        taken_from = tuple({other.user_id for other in others} - {device.user_id})
+        self._devices[key] = device
+        pushed_out: list[Device] = []
+        if cap:
+            siblings = (other for other in self._active(device.app, device.user_id) if other is not device)
+            longest_ago = sorted(siblings, key=lambda other: (other.last_seen_at, other.device_id))
+            pushed_out = longest_ago[: max(0, len(longest_ago) + 1 - cap)]
+            self._stop(pushed_out)
+        return Registered(device, before is None, tuple(other.device_id for other in pushed_out), taken_from)
+
+    async def of_user(self, app: AppId, user_id: UserId, *, inactive: bool = False) -> list[Device]:
+        """See Devices."""
+        owned = (device for device in self._devices.values() if (device.app, device.user_id) == (app, user_id))
+        chosen = [device for device in owned if inactive or device.active]
+        return sorted(chosen, key=lambda device: (-device.registered_at, device.device_id))
+
+    async def deactivate(self, app: AppId, user_id: UserId, device_id: DeviceId) -> bool:
+        """See Devices."""
+        device = self._devices.get((app, user_id, device_id))
+        if device is None or not device.active:
+            return False
+        self._stop([device])
+        return True
+
+    async def evict(self, evictions: Sequence[Eviction]) -> list[tuple[AppId, UserId]]:
+        """See Devices."""
+        doomed = {
+            device
+            for eviction in evictions
+            for device in self._devices.values()
+            if device.active
+            and (device.app, token_hash(device.token)) == (eviction.app, eviction.token_hash)
+            and device.last_seen_at < eviction.seen_before
+        }
+        self._stop(doomed)
+        return [(device.app, device.user_id) for device in doomed]
+
+    async def touch(self, uses: Sequence[Use]) -> None:
+        """See Devices."""
+        for use in uses:
+            key = (use.app, use.user_id, use.device_id)
+            device = self._devices.get(key)
+            if device is not None and (device.last_used_at or 0) < use.at:
+                self._devices[key] = msgspec.structs.replace(device, last_used_at=use.at)
+
+    async def erase(self, app: AppId, user_id: UserId, until: Instant) -> None:
+        """See Devices."""
+        for key, device in list(self._devices.items()):
+            if key[:2] == (app, user_id) and device.registered_at <= until:
+                del self._devices[key]
+
+    async def scan(self, app: AppId, after: tuple[UserId, DeviceId] | None, n: int) -> list[Device]:
+        """See Devices."""
+        active = (device for device in self._devices.values() if device.app == app and device.active)
+        ordered = sorted(active, key=lambda device: (device.user_id, device.device_id))
+        return [device for device in ordered if after is None or (device.user_id, device.device_id) > after][:n]
+
+    def _active(self, app: AppId, user_id: UserId) -> list[Device]:
+        owned = (device for device in self._devices.values() if (device.app, device.user_id) == (app, user_id))
+        return [device for device in owned if device.active]
+
+    def _stop(self, doomed: Iterable[Device]) -> None:
+        for device in doomed:
+            key = (device.app, device.user_id, device.device_id)
+            self._devices[key] = msgspec.structs.replace(device, active=False)
