@@ -172,14 +172,14 @@ class KafkaSourceUnderTest:
         return sum(end - committed[place] for place, end in (await ends_of(self.admin, list(committed))).items())
 
     async def committed(self) -> dict[PartitionRef, int]:
-        """Where the group goes on in each partition."""
+        """List where the group goes on in each partition."""
         at = [TopicPartition(self.stream, number) for number in range(PARTITIONS)]
         asked = self.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(self.settings.group, at)])
         found = await asyncio.wrap_future(asked[self.settings.group])
         return {PartitionRef(each.topic, each.partition): max(0, each.offset) for each in found.topic_partitions or ()}
 
     async def group_state(self) -> ConsumerGroupState:
-        """Whether the members' group is settled."""
+        """Ask whether the members' group is settled."""
         (asked,) = self.admin.describe_consumer_groups([self.settings.group]).values()
         state: ConsumerGroupState = (await asyncio.wrap_future(asked)).state
         return state

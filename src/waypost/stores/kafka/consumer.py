@@ -195,10 +195,11 @@ class GroupConsumer:
         self._uncommitted |= {PartitionRef(each.topic, each.partition): each.offset for each in done}
 
     def _commit_all(self) -> None:
-        """Commit what is done with before the group is left, again where it is refused.
+        """Commit what is done before the group is left; try again where that is refused.
 
-        Who has joined anew is answered nothing else before all have, and then its commits are of a generation that is
-        over; a client that is closed meanwhile tries no second time. Others hear of a rebalance by their heartbeat.
+        A broker answers a member that has joined again nothing else before all members have. What was asked of it
+        meanwhile names a generation that is over, and librdkafka, when it is closed, tries once. The other members
+        hear of a rebalance by their heartbeat, so that this waits a heartbeat longer than a hand-over.
         """
         self._fulfil()
         ends_s = time.monotonic() + HAND_OVER_S + self._heartbeat_s

@@ -26,7 +26,7 @@ class KafkaMember(Struct, frozen=True, kw_only=True):
 
     @property
     def heartbeat_s(self) -> float:
-        """How often a worker says that it lives, and hears of others who come and go."""
+        """Seconds between heartbeats, by which a worker also hears of members that come and go."""
         return self.session_timeout_s / 4
 
     @property
