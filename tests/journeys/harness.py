@@ -107,6 +107,7 @@ class Service:
         folder.mkdir()
         other = Service(folder, self.lab, self._session)
         other.key = self.key
+        other.python_path = self.python_path
         other.configure(**settings)
         return other
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hurry import SOON_SILENT
+from tests.hurry import HURRIED, SOON_SILENT
 from tests.journeys.balance import balance
 from tests.journeys.harness import Kill, Service, running, until
 from tests.journeys.load import Audience, Load
@@ -30,7 +30,7 @@ async def test_a_worker_frozen_inside_a_write_holds_nobody_up_for_long(
     tmp_path: Path, rng: random.Random, survived: Survived
 ) -> None:
     """It holds the write lock; once the supervisor has killed it the others write on, and nothing is lost."""
-    async with running(tmp_path, workers=2) as service:
+    async with running(tmp_path, workers=2, sitecustomize=HURRIED) as service:
         audience = Audience(service)
         await audience.register(20)
         load = Load(service, audience, rng)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.hurry import HURRIED
 from tests.journeys.balance import balance
 from tests.journeys.harness import Kill, Service, running, until
 from tests.journeys.load import Audience, Load
@@ -19,6 +20,8 @@ KILLS = int(os.environ.get("WAYPOST_CHAOS_KILLS", "4"))
 """In all; half of them with one worker, half with two. `make faults` and `make chaos` have more."""
 CALLERS = int(os.environ.get("WAYPOST_CHAOS_CALLERS", "8"))
 PAUSE_S = 0.02
+HOOK = "" if "WAYPOST_CHAOS_KILLS" in os.environ else HURRIED
+"""The long forms wait as long for an answer as the product does."""
 SUPERVISOR_SHARE = 0.3
 """Of the kills after the first, which is one of the supervisor, and the second, which is one of a worker."""
 
@@ -33,7 +36,7 @@ async def test_kill_9_under_load_loses_nothing(
     workers: int, tmp_path: Path, rng: random.Random, survived: Survived
 ) -> None:
     """Workers and supervisors die at random; everything accepted is final within seconds, once for each device."""
-    async with running(tmp_path, workers=workers) as service:
+    async with running(tmp_path, workers=workers, sitecustomize=HOOK) as service:
         audience = Audience(service)
         await audience.register(60)
         load = Load(service, audience, rng)

@@ -27,7 +27,10 @@ BRIEFLY_IDLE = 0.4
 """In a run of some seconds: a pause of a loaded machine weighs more."""
 
 
-@pytest.mark.parametrize("stop_s", [0.0, 1.5 * IMPATIENT_S], ids=["goes on", "stops once"])
+@pytest.mark.parametrize(
+    "stop_s",
+    [pytest.param(0.0, id="goes on", marks=pytest.mark.long), pytest.param(1.5 * IMPATIENT_S, id="stops once")],
+)
 @pytest.mark.asyncio
 async def test_what_a_slow_provider_holds_is_not_sent_again(
     tmp_path: Path, rng: random.Random, table: AddRow, stop_s: float

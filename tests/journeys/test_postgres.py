@@ -12,6 +12,7 @@ import pytest
 
 from scripts.services.postgres import Postgres
 from tests.engines import beside, run_sql
+from tests.hurry import HURRIED
 from tests.journeys.balance import balance
 from tests.journeys.harness import Kill, Service, running, until
 from tests.journeys.load import called
@@ -34,7 +35,7 @@ async def test_a_service_outlives_its_workers_and_its_database(
     """A worker killed, the server killed and started again, the server paused: each while callers go on."""
     run_sql(postgres_alone.url, "DROP DATABASE IF EXISTS journey WITH (FORCE)", "CREATE DATABASE journey")
     store = {"url": beside(postgres_alone.url, "journey"), "run_dir": str(tmp_path / "run")}
-    async with running(tmp_path, workers=2, store=store) as service:
+    async with running(tmp_path, workers=2, store=store, sitecustomize=HURRIED) as service:
         kills: list[Kill] = []
         async with called(service, rng, users=40, width=6) as load:
             await load.grown(60)

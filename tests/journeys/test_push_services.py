@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.hurry import HURRIED, PROBED_SOON
 from tests.journeys.harness import Json, Service, running, until
 
 MANY = 25
@@ -65,7 +66,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 @pytest.mark.asyncio
 async def test_a_push_service_that_is_silent_stops_its_own_subscriptions_alone(tmp_path: Path) -> None:
     """Its messages wait under its own breaker while others are sent at once; when it answers again they arrive."""
-    async with running(tmp_path, start=False) as service:
+    async with running(tmp_path, start=False, sitecustomize=HURRIED + PROBED_SOON) as service:
         lab_url = service.lab.urls["webpush"]
         door = Doorway(int(lab_url.rpartition(":")[2]))
         silent_url = f"https://127.0.0.1:{await door.start()}"

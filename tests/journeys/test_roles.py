@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.hurry import HURRIED
 from tests.journeys.balance import balance, listed
 from tests.journeys.harness import Kill, Service, running, until
 from tests.journeys.load import Audience, Load
@@ -58,10 +59,10 @@ def store(url: str, directory: Path) -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def fleet(tmp_path: Path, url: str) -> AsyncIterator[Fleet]:
-    """The door alone; every process is ended with the block."""
+async def fleet(tmp_path: Path, url: str, *, hook: str = "") -> AsyncIterator[Fleet]:
+    """The door alone; every process is ended with the block, and begins with *hook*."""
     settings: dict[str, Any] = {"workers": 1, "roles": ["api"], "store": store(url, tmp_path)}
-    async with running(tmp_path, **settings) as door:
+    async with running(tmp_path, sitecustomize=hook, **settings) as door:
         with contextlib.ExitStack() as open_services:
             yield Fleet(door, url, open_services)
 
@@ -72,7 +73,7 @@ async def test_who_takes_requests_and_who_delivers_may_die_and_join_at_any_time(
     tmp_path: Path, rng: random.Random, postgres_url: str, table: AddRow
 ) -> None:
     """Alone the door accepts; then workers and the door itself are killed, and others join: nothing is lost."""
-    async with fleet(tmp_path, postgres_url) as services:
+    async with fleet(tmp_path, postgres_url, hook=HURRIED) as services:
         door = services.door
         audience = Audience(door)
         await audience.register(20)
@@ -93,8 +94,7 @@ async def test_who_takes_requests_and_who_delivers_may_die_and_join_at_any_time(
         kills.append(await first.kill(first.pid))
         await load.grown(60)
         kills.append(await door.kill(door.pid))
-        await door.start()
-        third = await services.hire()
+        _, third = await asyncio.gather(door.start(), services.hire())
         await until(lambda: _owns(third), "the third has its share")
         await load.grown(60)
         load.stop()

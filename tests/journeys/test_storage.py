@@ -25,6 +25,10 @@ SMALL_STORE = {"reserve_bytes": RESERVE_MIB << 20, "checkpoint_bytes": LOG_MIB <
 """The write-ahead log is never copied, so that every write needs new space."""
 LATENCY_MS = 3000
 """The providers' answers come when the disk is full already."""
+SHORT_LATENCY_MS = 1000
+"""They come while intake waits for a lock, which it does for 2 s."""
+MANY = 50
+"""As many as may be on their way at once to providers that are so slow: none is answered before all are."""
 
 
 @pytest.fixture
@@ -44,7 +48,7 @@ async def test_a_full_disk_refuses_new_work_and_keeps_every_outcome(
     """Outcomes go into the reserve while intake answers 503 storage_full; with space it goes on without a restart."""
     store = {"url": f"sqlite:///{small_disk}/waypost.db", **SMALL_STORE}
     async with running(tmp_path, workers=1, store=store) as service:
-        load = await _in_flight(service, rng, 150)
+        load = await _in_flight(service, rng)
         in_flight = Ledger(dict(load.ledger.entries))
         disk.fill(small_disk)
         refused = await until(lambda: _refused(service, load), "intake says that the disk is full")
@@ -52,6 +56,7 @@ async def test_a_full_disk_refuses_new_work_and_keeps_every_outcome(
         ready, _ = await service.ask("GET", "/health/ready")
         await final_stories(service, in_flight)
         assert await _refused(service, load) == "storage_full", "the disk is full no more"
+        await service.lab.heal()
         disk.free(small_disk)
         await until(lambda: _is_accepting(service, load), "intake accepts again")
         result = await balance(service, load.ledger)
@@ -70,7 +75,7 @@ async def test_with_the_reserve_used_up_outcomes_are_held_and_nothing_more_is_se
     """What falls due meanwhile waits; when there is space the held outcomes are written, without a second copy."""
     store = {"url": f"sqlite:///{small_disk}/waypost.db", **SMALL_STORE}
     async with running(tmp_path, workers=1, store=store) as service:
-        load = await _in_flight(service, rng, 150)
+        load = await _in_flight(service, rng)
         in_flight = Ledger(dict(load.ledger.entries))
         soon = (datetime.now(UTC) + timedelta(seconds=LATENCY_MS / 1000 + 1)).isoformat()
         user = load.users[0]
@@ -103,13 +108,14 @@ async def test_a_database_locked_by_somebody_else_is_waited_for(
 ) -> None:
     """Intake answers 503 storage_busy, outcomes wait, and all goes on when the lock is gone."""
     async with running(tmp_path, workers=2) as service:
-        load = await _in_flight(service, rng, 50)
+        load = await _in_flight(service, rng, SHORT_LATENCY_MS)
         in_flight = Ledger(dict(load.ledger.entries))
         with contextlib.closing(sqlite3.connect(service.store_path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             refused = await until(lambda: _refused(service, load), "intake says that the store is busy")
             await until(lambda: _arrived(service, in_flight), "the providers have answered what was in flight")
             other.execute("ROLLBACK")
+        await service.lab.heal()
         assert refused == "storage_busy"
         await until(lambda: _is_accepting(service, load), "intake accepts again")
         result = await balance(service, load.ledger)
@@ -142,13 +148,13 @@ async def test_a_damaged_database_is_said_to_be_damaged(tmp_path: Path, rng: ran
         table("the store", trouble="damaged", refused_with=refused)
 
 
-async def _in_flight(service: Service, rng: random.Random, count: int) -> Load:
+async def _in_flight(service: Service, rng: random.Random, latency_ms: int = LATENCY_MS) -> Load:
     """Accepted and with the providers, which have not answered yet."""
     audience = Audience(service)
     await audience.register(8)
     load = Load(service, audience, rng)
-    await service.lab.script({"do": {"latency_ms": LATENCY_MS}})
-    bodies = [load.compose(scheduled_at=None, guarantee="at_least_once") for _ in range(count)]
+    await service.lab.script({"do": {"latency_ms": latency_ms}})
+    bodies = [load.compose(scheduled_at=None, guarantee="at_least_once") for _ in range(MANY)]
     entries = await asyncio.gather(*(load.submit(body) for body in bodies))
     devices = sum(len(entry.tokens) for entry in entries)
 

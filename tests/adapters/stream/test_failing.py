@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from tests.adapters.stream.conftest import Serving, sent
 from tests.adapters.stream.owner import Owner, until
+from waypost.bootstrap import drop_in
+from waypost.domain.breaker import BreakerRules
+from waypost.domain.retry import POLICIES
 from waypost.lab import Lab
 from waypost.lab.faults import parse_rules
 
@@ -89,8 +94,13 @@ async def test_an_entry_that_others_delivered_often_enough_is_given_up(
     assert [each["deliveries"] for each in log.of("notifications.max_retries")] == [5]
 
 
-async def test_a_quota_is_waited_for_and_spends_no_delivery(owner: Owner, lab: Lab, serving: Serving) -> None:
+async def test_a_quota_is_waited_for_and_spends_no_delivery(
+    owner: Owner, lab: Lab, serving: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """FCM says when; the entry stays pending, in hand."""
+    policy = POLICIES["s0_stream"]
+    soon = structs.replace(policy, delays_ms=(1,) * len(policy.delays_ms))
+    monkeypatch.setitem(POLICIES, "s0_stream", soon)  # else its 30 s are waited for, whatever FCM says
     token = owner.device("ann")
     rule = refusing(token, 429, "QUOTA_EXCEEDED", times=1)
     rule["do"]["answer"]["retry_after"] = 1
@@ -129,8 +139,11 @@ async def test_apns_credentials_are_an_operators_business(owner: Owner, lab: Lab
     assert owner.tokens() == {ios, more, android}
 
 
-async def test_jobs_outlast_a_refused_credential(owner: Owner, lab: Lab, serving: Serving) -> None:
+async def test_jobs_outlast_a_refused_credential(
+    owner: Owner, lab: Lab, serving: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Requirement S0-17; FCM's own credential: nothing is lost, and it goes out once it is accepted again."""
+    monkeypatch.setattr(drop_in, "BreakerRules", partial(BreakerRules, probe_after_s=0.2))
     owner.device("ann")
     await lab.script(parse_rules([{"where": "oauth", "do": {"answer": {"status": 400, "reason": "invalid_grant"}}}]))
     async with serving() as log:
