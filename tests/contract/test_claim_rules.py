@@ -210,7 +210,7 @@ async def test_nothing_is_left_of_what_was_withdrawn_as_its_worker_died(
 ) -> None:
     """Who finds it ends its claim: it would have it for ever."""
     bench, other = benches
-    lease, item = await _under_way(bench)
+    _, item = await _under_way(bench)
     assert isinstance(await other.withdraw(item.notification), TooLate)
     await bench.store.crash(bench.worker)
     assert await other.leasable() == []
