@@ -1,4 +1,4 @@
-"""What comes due on PostgreSQL while another worker takes it back: that is written, and not committed yet."""
+"""What comes due on PostgreSQL while another worker takes it back: that is read or written, not committed yet."""
 
 from __future__ import annotations
 
@@ -75,6 +75,7 @@ def _confirm(made: Notification, now: Instant) -> Amendment:
 Prepare = Callable[[Bench], Awaitable[list[Notification]]]
 
 
+@pytest.mark.parametrize("before", [("COMMIT",), ("UPDATE", "INSERT", "DELETE")], ids=["written", "read"])
 @pytest.mark.parametrize(
     ("prepare", "order", "lifted"),
     [
@@ -89,14 +90,15 @@ async def test_what_is_being_taken_back_is_not_leased_as_it_comes_due(
     prepare: Prepare,
     order: Callable[[Notification, Instant], Amendment],
     lifted: Mapping[str, int],
+    before: tuple[str, ...],
 ) -> None:
-    """The other worker's timer looks for what is due before the order's commit, and finds it taken back after."""
+    """The other worker's timer looks before the order's commit, or its first write, and finds it taken back after."""
     asked, other = benches
     stack, writing = asked.store, Gate()
     assert isinstance(stack, ClaimsUnderTest)
     made = await prepare(asked)
     stack.clock.advance(WAIT_MS)
-    stack.watch_writer(asked.worker, lambda sql: writing.wait() if sql == "COMMIT" else None, lambda: None)
+    stack.watch_writer(asked.worker, lambda sql: writing.wait() if sql.startswith(before) else None, lambda: None)
     amending = asyncio.create_task(asked.worker.amend([order(each, asked.now) for each in made], asked.now))
     await writing.reached()
     await other.worker.promote_due(other.now, N, lifted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from typing import cast
 
 import pytest
 
@@ -11,6 +12,7 @@ from tests.contract.registries import RegistryUnderTest
 from waypost.domain.device import Device, Platform, Registration, SubscriptionKeys, TokenUse
 from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
 from waypost.domain.time import MINUTE_MS, later
+from waypost.domain.words import Words
 from waypost.ports.devices import Eviction, Registered, Use
 
 pytestmark = pytest.mark.asyncio
@@ -52,6 +54,24 @@ async def test_a_first_call_creates_a_device(registry: RegistryUnderTest) -> Non
     assert registered.pushed_out == ()
     assert registered.device == Device(APP, ANN, DeviceId("d"), Platform("ios"), "t1", now, now, now, now)
     assert (await registry.devices.for_users([(APP, ANN)])) == [[registered.device]]
+
+
+class _Newer(Words):
+    """Words of a version that comes after this one."""
+
+    CAR_KEY = "car_key"
+
+
+async def test_a_use_that_only_a_newer_version_knows_stops_nobody(registry: RegistryUnderTest) -> None:
+    """Its device is read with the word as it stands, and those beside it as always."""
+    use = cast("TokenUse", _Newer.CAR_KEY)
+    await register(registry, Registration(APP, ANN, DeviceId("key"), IOS, "t1", token_use=use))
+    await register(registry, called("phone", "t2"))
+    await register(registry, called("other", "t3", BOB))
+    for _ in range(2):
+        found = await registry.devices.for_users([(APP, ANN), (APP, BOB)])
+        uses = [{device.device_id: device.token_use for device in devices} for devices in found]
+        assert uses == [{"key": "car_key", "phone": TokenUse.ALERT}, {"other": TokenUse.ALERT}]
 
 
 async def test_all_that_an_app_says_of_itself_is_kept(registry: RegistryUnderTest) -> None:

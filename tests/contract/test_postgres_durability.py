@@ -14,8 +14,10 @@ from waypost.domain.amendment import Withdrawn
 from waypost.domain.notification import Guarantee, Lane
 from waypost.domain.time import MINUTE_MS, later
 from waypost.ports.work import NewNotification, Settled
+from waypost.stores.sql.claims.held import Held
+from waypost.stores.sql.claims.work import ClaimedWork
 from waypost.stores.sql.settings import Durability, SqlSettings
-from waypost.stores.sql.store import Store, open_store
+from waypost.stores.sql.store import open_store
 from waypost.telemetry import Silent
 
 pytestmark = [pytest.mark.engines, pytest.mark.asyncio]
@@ -51,21 +53,21 @@ async def _work(url: str, durability: Durability) -> None:
     store = await open_store(settings, clock=clock, peers=None, telemetry=Silent())
     try:
         await store.shards.acquire()
-        await _write_each(store, clock)
+        await _write_each(ClaimedWork(store, clock, Held()), clock)
     finally:
         await store.close()
 
 
-async def _write_each(store: Store, clock: StoppedClock) -> None:
+async def _write_each(work: ClaimedWork, clock: StoppedClock) -> None:
     now = clock.now()
     made = notification(now, guarantee=Guarantee.AT_MOST_ONCE)
-    await store.work.accept([NewNotification(made)])
-    lease = await store.work.lease(Lane.NORMAL, 10, later(now, MINUTE_MS))
-    assert await store.work.settle(lease, [Settled(made, (intent(0, now),), targets(1))]) == []
-    assert await store.work.settle(lease, [Settled(made, (sent(0, now),))]) == []
+    await work.accept([NewNotification(made)])
+    lease = await work.lease(Lane.NORMAL, 10, later(now, MINUTE_MS))
+    assert await work.settle(lease, [Settled(made, (intent(0, now),), targets(1))]) == []
+    assert await work.settle(lease, [Settled(made, (sent(0, now),))]) == []
     other = notification(now)
-    await store.work.accept([NewNotification(other)])
-    assert await withdraw(store.work, other.app, [other.id], "cancelled", now) == [Withdrawn(0)]
+    await work.accept([NewNotification(other)])
+    assert await withdraw(work, other.app, [other.id], "cancelled", now) == [Withdrawn(0)]
 
 
 def _seen(connection: psycopg.Connection[tuple[str, str]]) -> dict[str, set[str]]:

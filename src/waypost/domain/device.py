@@ -89,7 +89,8 @@ class Device(Struct, frozen=True):
     os_version: str | None = None
     locale: str | None = None
     active: bool = True
-    token_use: TokenUse = TokenUse.ALERT
+    token_use: TokenUse | str = TokenUse.ALERT
+    """The use of its token; text where a newer version wrote a word that this one does not know: nothing is for it."""
 
 
 USE_NOTED_MS = HOUR_MS

@@ -1,4 +1,4 @@
-"""Content that cannot be read: the one notification ends, those beside it do not notice."""
+"""Content or words that cannot be read: the one notification ends, those beside it do not notice."""
 
 from __future__ import annotations
 
@@ -21,14 +21,20 @@ from waypost.ports.work import NewNotification, Settled
 pytestmark = pytest.mark.asyncio
 
 NOW = Instant(1_800_000_000_000)
+_CONTENT = "UPDATE content SET body = x'c1ff' WHERE seq = (SELECT seq FROM notification WHERE id = ?)"
+_WORDS = [f"UPDATE notification SET {word} = 'newer' WHERE id = ?" for word in ("kind", "urgency", "guarantee")]  # noqa: S608 - columns
+"""Words that only a newer version knows."""
 
 
-async def test_it_is_a_dead_letter_and_its_neighbour_is_leased_as_it_was(tmp_path: Path, open_at: OpenStore) -> None:
+@pytest.mark.parametrize("spoil", [_CONTENT, *_WORDS], ids=["content", "kind", "urgency", "guarantee"])
+async def test_it_is_a_dead_letter_and_its_neighbour_is_leased_as_it_was(
+    tmp_path: Path, open_at: OpenStore, spoil: str
+) -> None:
     """Nothing raises, neither where it is leased nor where it is shown, and nothing of it is sent."""
     store = await open_at(tmp_path / "waypost.db")
     spoilt, sound = notification(NOW, user="ann"), notification(NOW, user="bob")
     await store.work.accept([NewNotification(spoilt), NewNotification(sound)])
-    _spoil(tmp_path / "waypost.db", spoilt.id)
+    _spoil(tmp_path / "waypost.db", spoil, spoilt.id)
     lease = await store.work.lease(Lane.NORMAL, 10, later(NOW, MINUTE_MS))
     contents = {item.notification.id: item.notification.content for item in lease.items}
     assert contents[spoilt.id] is UNREADABLE
@@ -44,10 +50,8 @@ async def test_it_is_a_dead_letter_and_its_neighbour_is_leased_as_it_was(tmp_pat
     assert letter.receipt.code == "unreadable"
 
 
-def _spoil(database: Path, notification_id: bytes) -> None:
+def _spoil(database: Path, sql: str, notification_id: bytes) -> None:
     connection = dbapi2.connect(database)
-    connection.execute(
-        "UPDATE content SET body = x'c1ff' WHERE seq = (SELECT seq FROM notification WHERE id = ?)", (notification_id,)
-    )
+    connection.execute(sql, (notification_id,))
     connection.commit()
     connection.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, cast
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -299,7 +299,7 @@ def device_view(device: Device) -> DeviceView:
         app_version=device.app_version,
         os_version=device.os_version,
         locale=device.locale,
-        token_use=device.token_use,
+        token_use=cast("TokenUse", device.token_use),  # or a newer version's word, as it stands
     )
 
 

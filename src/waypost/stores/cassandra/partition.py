@@ -69,7 +69,7 @@ def put(statements: Statements, device: Device, claim: bytes) -> Part:
     keys = (None, None) if device.keys is None else (device.keys.p256dh, device.keys.auth)
     names = (device.app, device.user_id, device.device_id, device.platform, device.token)
     times = (device.registered_at, device.last_seen_at, device.token_updated_at)
-    said = (device.app_version, device.os_version, device.locale, device.active, device.token_use.value, claim)
+    said = (device.app_version, device.os_version, device.locale, device.active, str(device.token_use), claim)
     return statements.put, (*names, *times, *keys, *said)
 
 

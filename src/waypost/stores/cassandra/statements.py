@@ -118,5 +118,5 @@ def device_of(row: Row) -> Device | None:
         os_version,
         locale,
         active,
-        _TOKEN_USES[token_use],
+        _TOKEN_USES.get(token_use, token_use),
     )

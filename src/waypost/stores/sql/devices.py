@@ -213,5 +213,5 @@ def device_of(row: Sequence[Any]) -> Device:
         os_version,
         locale,
         bool(active),
-        _TOKEN_USES[token_use],
+        _TOKEN_USES.get(token_use, token_use),
     )

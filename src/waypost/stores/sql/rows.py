@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -41,6 +41,15 @@ _KINDS = {word.value: word for word in Kind}
 _URGENCIES = {word.value: word for word in Urgency}
 _GUARANTEES = {word.value: word for word in Guarantee}
 _FAILURES = {None: None} | {word.value: word for word in FailureClass}
+_DEFAULTS: Sequence[tuple[Mapping[str, str], str]] = (
+    (_LANES, Lane.NORMAL),
+    (_KINDS, Kind.VISIBLE),
+    (_URGENCIES, Urgency.NORMAL),
+    (_GUARANTEES, Guarantee.AT_MOST_ONCE),
+)
+"""What stands in for a word of a newer version, where nothing is sent."""
+_UNKNOWN_CONTENT = b""
+"""Content that nobody can decode."""
 _DELIVERY_STATUSES = {word.value: word for word in DeliveryStatus}
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -53,7 +62,18 @@ _NO_CONTENT = Content()
 
 
 def notification_of(row: Row) -> Notification:
-    """Read the notification in the first columns of *row*; a duplicate's record has no content."""
+    """Read the notification in the first columns of *row*; a duplicate's record has no content.
+
+    A word that only a newer version knows makes it unreadable: one row must not stop those beside it.
+    """
+    try:
+        return _notification_of(row)
+    except KeyError:
+        known = (words.get(word, default) for (words, default), word in zip(_DEFAULTS, row[8:12], strict=True))
+        return _notification_of((*row[:4], _UNKNOWN_CONTENT, *row[5:8], *known, *row[12:]))
+
+
+def _notification_of(row: Row) -> Notification:
     body, device_ids = row[4], row[12]
     return Notification(
         row[0],
