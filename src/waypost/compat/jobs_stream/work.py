@@ -163,7 +163,7 @@ class StreamWork(Leases):
         return entries + (await self._opened(first) if first else [])
 
     async def _still_open(self, again: Sequence[JobEntry], ended: Set[str]) -> list[JobEntry]:
-        """Return the entries that still have a device to send to; the others had all their outcomes when somebody died."""
+        """Return the entries with a device left to send to; the others had all outcomes when somebody died."""
         through = [each for each in again if each.note.devices is not None and not each.targets(self._beside.channel)]
         unsaid = [_end(each, None) for each in through if each.note.row not in ended]
         if unsaid:
