@@ -16,6 +16,7 @@ from waypost.stores.sql.postgres.connection import PostgresConnection
 from waypost.stores.sql.postgres.statements import translated
 
 _EXPLAINED = ("SELECT", "(SELECT", "WITH", "INSERT", "UPDATE", "DELETE")
+_LEVELS = 30
 _BLOCKS = ("Shared Hit Blocks", "Shared Read Blocks")
 
 
@@ -46,3 +47,12 @@ def _touched(connection: PostgresConnection, sql: str, bound: Sequence[Any]) -> 
         connection.raw.execute(undo)
     plan = (json.loads(said) if isinstance(said, str) else said)[0]["Plan"]
     return sum(int(plan[name]) for name in _BLOCKS)
+
+
+def does_not_grow(before: int, after: int) -> bool:
+    """Tell whether a look touches about as much as before, though four times as much has passed.
+
+    Every index may be a level higher by then, which is as much again as a look at a few rows; a look at all that has
+    passed would touch three times as much and more.
+    """
+    return after <= max(before + _LEVELS, 1.5 * before)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 import msgspec
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupState, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # its types do not say what it exports
 
 from tests.contract.log import ends_of
@@ -168,14 +168,21 @@ class KafkaSourceUnderTest:
 
     async def unacknowledged(self) -> int:
         """See SourceUnderTest: members say so about once a second."""
-        places = [PartitionRef(self.stream, number) for number in range(PARTITIONS)]
-        at = [TopicPartition(place.topic, place.partition) for place in places]
+        committed = await self.committed()
+        return sum(end - committed[place] for place, end in (await ends_of(self.admin, list(committed))).items())
+
+    async def committed(self) -> dict[PartitionRef, int]:
+        """List where the group goes on in each partition."""
+        at = [TopicPartition(self.stream, number) for number in range(PARTITIONS)]
         asked = self.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(self.settings.group, at)])
         found = await asyncio.wrap_future(asked[self.settings.group])
-        committed = {
-            PartitionRef(each.topic, each.partition): max(0, each.offset) for each in found.topic_partitions or ()
-        }
-        return sum(end - committed[place] for place, end in (await ends_of(self.admin, places)).items())
+        return {PartitionRef(each.topic, each.partition): max(0, each.offset) for each in found.topic_partitions or ()}
+
+    async def group_state(self) -> ConsumerGroupState:
+        """Ask whether the members' group is settled."""
+        (asked,) = self.admin.describe_consumer_groups([self.settings.group]).values()
+        state: ConsumerGroupState = (await asyncio.wrap_future(asked)).state
+        return state
 
     async def dead(self) -> list[tuple[str, bytes]]:
         """See SourceUnderTest."""

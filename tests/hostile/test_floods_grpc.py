@@ -25,7 +25,9 @@ from hyperframe.frame import (
 from tests.adapters.grpc.service import DEFAULTS, HERE, Door, served, shown
 from tests.hostile.crowds import crowd, weight_kib
 from tests.tables import AddRow
+from waypost.entrypoints.grpc import service
 from waypost.entrypoints.grpc.settings import GrpcSettings
+from waypost.entrypoints.grpc.streaming import SubmissionStream
 from waypost.telemetry import Event
 from waypost.v1 import notifications_pb2 as pb
 
@@ -35,6 +37,13 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 FRAMES = 20_000
 SLACK_KIB = 100_000
 FLOOD_S = 60
+IN_FLIGHT = 100
+"""Items of a stream that may wait for their acknowledgements."""
+ITEMS = 100
+"""Those of one message."""
+SENT_LIMIT = 200_000
+TURNS = 20
+"""Calls that are answered while a stream makes no progress, before it counts as held up."""
 
 
 def head(door: Door) -> bytes:
@@ -127,22 +136,58 @@ async def flooding(door: Door, flood: Flood) -> AsyncIterator[asyncio.Future[Non
         writer.transport.abort()
 
 
-async def test_a_stream_that_takes_no_acknowledgements_is_read_no_further() -> None:
-    """What waits for it is bounded, and so is what it may send; a refusal is the longest acknowledgement."""
-    async with served(GrpcSettings(listen=HERE, stream_in_flight=100)) as door:
+async def test_a_stream_that_takes_no_acknowledgements_is_read_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits for it is bounded, and so is what it may send; a refusal is the longest acknowledgement.
+
+    Once it takes them, all that it sent is acknowledged: that they were not taken is what held it up.
+    """
+    streams: list[SubmissionStream] = []
+
+    def seen(*made_of: Any) -> SubmissionStream:
+        streams.append(SubmissionStream(*made_of))
+        return streams[-1]
+
+    monkeypatch.setattr(service, SubmissionStream.__name__, seen)
+    async with served(GrpcSettings(listen=HERE, stream_in_flight=IN_FLIGHT)) as door:
         before = weight_kib()
-        silent = door.channel.stream_stream("/waypost.v1.Notifications/SubmitStream")(metadata=door.key)
-        sent = 0
-        with contextlib.suppress(TimeoutError):
-            while True:
-                items = [pb.StreamItem(sequence=n, notification=pb.Submission(body="b" * 1_000)) for n in range(100)]
-                async with asyncio.timeout(1):
-                    await silent.write(pb.SubmitStreamRequest(items=items).SerializeToString())
-                sent += len(items)
-                assert sent < 200_000
+        silent = SilentStream(door)
+        writing = asyncio.create_task(silent.write())
+        sent = -1
+        while silent.sent != sent and not writing.done():
+            sent = silent.sent
+            for _ in range(TURNS):
+                assert (await door.stub.Submit(shown("beside"), metadata=door.key, timeout=60)).id
+        assert IN_FLIGHT <= silent.sent < SENT_LIMIT
+        assert IN_FLIGHT <= len(streams[0]._waiting) < IN_FLIGHT + ITEMS
         assert weight_kib() - before < SLACK_KIB
-        assert (await door.stub.Submit(shown("beside"), metadata=door.key, timeout=60)).id
-        silent.cancel()
+        assert await silent.acknowledged() == list(range(silent.sent))
+        await writing
+
+
+class SilentStream:
+    """A stream whose caller writes and reads nothing, until it is asked for all acknowledgements."""
+
+    def __init__(self, door: Door) -> None:
+        self._call = door.channel.stream_stream("/waypost.v1.Notifications/SubmitStream")(metadata=door.key)
+        self._is_enough = False
+        self.sent = 0
+
+    async def write(self) -> None:
+        """Write on while that is taken."""
+        while not self._is_enough and self.sent < SENT_LIMIT:
+            numbers = range(self.sent, self.sent + ITEMS)
+            items = [pb.StreamItem(sequence=n, notification=pb.Submission(body="b" * 1_000)) for n in numbers]
+            await self._call.write(pb.SubmitStreamRequest(items=items).SerializeToString())
+            self.sent += ITEMS
+        await self._call.done_writing()
+
+    async def acknowledged(self) -> list[int]:
+        """Write no more, and read the numbers of what is acknowledged to the end."""
+        self._is_enough = True
+        numbers: list[int] = []
+        while (answer := await self._call.read()) is not grpc.aio.EOF:
+            numbers += [each.sequence for each in pb.SubmitStreamResponse.FromString(answer).acknowledgements]
+        return numbers
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from waypost.bootstrap.registry import installed
 from waypost.config import AppSettings, Config
@@ -19,11 +19,22 @@ from waypost.ports.sender import Sender
 from waypost.runtime.clock import SystemClock
 from waypost.telemetry import Silent
 
+AHEAD_LIMIT: Final = 64
+"""The most credentials whose senders connect as they start; with more, each waits for something to send.
+
+500 apps would open a thousand connections in every worker, and sign as often, before the first notification comes.
+"""
+
+
+def connect_ahead(config: Config) -> bool:
+    """Tell whether senders connect as they start."""
+    return sum(len(app.senders) for app in config.apps.values()) <= AHEAD_LIMIT
+
 
 async def try_credentials(config: Config) -> dict[CredentialId, str | None]:
     """Read every credential as a worker does, and say of each what is wrong with it; nothing is sent."""
     found: dict[CredentialId, str | None] = {}
-    for name, sender in senders_of(config, Means(SystemClock(), Silent())).items():
+    for name, sender in senders_of(config, Means(SystemClock(), Silent(), ahead=False)).items():
         found[name] = None
         try:
             await sender.start()

@@ -27,6 +27,7 @@ from waypost.bootstrap.limits import bounds_of, for_doors, opened_limiter, rate_
 from waypost.bootstrap.paths import log_of, metrics_dir, run_dir_of
 from waypost.bootstrap.readiness import readiness_of
 from waypost.bootstrap.registry import load
+from waypost.bootstrap.senders import connect_ahead
 from waypost.bootstrap.shared import cached, keys_of, opened_redis
 from waypost.bootstrap.sources import stream_doors
 from waypost.bootstrap.stacks import StackParts, open_carrier
@@ -99,7 +100,8 @@ async def work(
     async with _opened(config, slot, peers, clock, telemetry) as on:
         doors_tls = server_tls(config)
         sections = Sections(config, config_path, partial(load, config_path, os.environ))
-        credentials = credentials_of(config, Means(clock, telemetry, run_dir_of(config), slot), sections)
+        means = Means(clock, telemetry, run_dir_of(config), slot, ahead=connect_ahead(config))
+        credentials = credentials_of(config, means, sections)
         senders = {name: credential.sender for name, credential in credentials.items()}
         rates = rate_gates(config, on.limiter, clock, telemetry)
         limits = DoorLimits(bounds_of(config), for_doors(config, on.limiter, clock), clock, telemetry)

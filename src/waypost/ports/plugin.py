@@ -32,6 +32,8 @@ class Means(Struct, frozen=True):
     """The folder of small files that the workers of this machine share; None where nothing is to be shared."""
     slot: int = 0
     """The number of the worker, from 0 to 63: no two of a machine at once have the same."""
+    ahead: bool = True
+    """Whether a sender connects, and asks for access, before it has something to send; not where there are many."""
 
 
 def no_faults(_content: Content, _kind: Kind) -> list[Fault]:

@@ -164,14 +164,22 @@ async def test_a_server_that_greets_and_ends_has_taken_nothing(tls: Tls) -> None
 async def test_pools_that_share_sockets_never_have_more(tls: Tls) -> None:
     """One socket for two pools: the second waits until the first has ended its connection."""
     sockets = Sockets(1)
+    may_end = asyncio.Event()
+
+    async def ends(served: Served) -> None:
+        await served.greet(MAX_CONCURRENT_STREAMS=100)
+        served.say(peer.answer(await served.request()))
+        await may_end.wait()
+
     async with (
-        scripted(tls.server("h2"), ordinary) as port,
-        client(port, tls, sockets=sockets, idle_timeout_s=0.2, min_connections=0) as first,
+        scripted(tls.server("h2"), ends, ordinary) as port,
+        client(port, tls, sockets=sockets, min_connections=0) as first,
     ):
         assert await first.ask() == OK
         async with client(port, tls, sockets=sockets) as second:
             waiting = second.ask()
             assert second.pool.stats.connecting == 0 and sockets.open == 1
+            may_end.set()
             await first.saw(ConnectionClosed)
             assert await waiting == OK
             assert not [event for event in second.events if isinstance(event, ConnectFailed)]

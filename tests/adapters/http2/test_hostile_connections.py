@@ -54,8 +54,7 @@ async def test_a_black_hole_is_given_up_though_no_request_waits_for_long(tls: Tl
         served.say(peer.answer(await served.request()))
         await served.read_to_end()
 
-    settings: dict[str, Any] = {"ping_after_silence_s": 0.3, "ping_timeout_s": 0.1}
-    async with scripted(tls.server("h2"), swallows_all, ordinary) as port, client(port, tls, **settings) as one:
+    async with scripted(tls.server("h2"), swallows_all, ordinary) as port, client(port, tls) as one:
         assert await one.ask() == OK
         for _ in range(2):
             assert isinstance(await one.ask(deadline_s=0.1), Unknown)
@@ -135,18 +134,23 @@ async def test_a_clear_text_server_that_is_not_http2(tls: Tls) -> None:
     """With prior knowledge there is no ALPN; the first bytes tell."""
 
     async def speaks_http1(served: Served) -> None:
+        await served.reader.readuntil(b"hello")
         served.say(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n")
-        await served.read_to_end()
+        await served.reader.read()
 
     async with scripted(None, speaks_http1) as port, client(port, None) as one:
-        result = await one.ask(deadline_s=0.5)
+        await one.saw(ConnectionOpened)
+        result = await one.ask(deadline_s=0.5, answer_within_s=20.0)
         assert isinstance(result, Unsent | Unknown) and "not HTTP/2" in result.reason
 
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 async def test_a_client_certificate_that_is_refused_is_told_by_its_alert(tls: Tls, version: ssl.TLSVersion) -> None:
-    """In TLS 1.3 after the client's part of the handshake: what was written by then was not taken, so it is Unsent."""
+    """In TLS 1.3 after the client's part of the handshake: what was written by then was not taken, so it is Unsent.
+
+    What is on the wire at the deadline is waited for: the alert ends it, however late the machine lets it come.
+    """
     strict = tls.server("h2")
     strict.verify_mode = ssl.CERT_REQUIRED
     strict.load_verify_locations(tls.cert_file)

@@ -63,6 +63,7 @@ async def test_a_request_that_goaways_give_back_is_resent_while_there_is_time(tl
         await served.read_to_end()
 
     async with scripted(tls.server("h2"), goes_away) as port, client(port, tls) as one:
+        await one.saw(ConnectionOpened)
         result = await one.ask(deadline_s=0.5, answer_within_s=20.0)
         assert result == Unsent("the server went away before this request: ENHANCE_YOUR_CALM")
         assert one.pool.stats.goaways_total >= 1
@@ -127,6 +128,7 @@ async def test_a_deadline_in_flight_resets_the_stream(tls: Tls) -> None:
         await served.answer_all()
 
     async with scripted(tls.server("h2"), swallows_one) as port, client(port, tls) as one:
+        await one.saw(ConnectionOpened)
         assert await one.ask(deadline_s=0.1) == Unknown("no answer before the deadline", Lost.TIMEOUT)
         assert await one.ask() == OK
         assert reset[0].error_code == CANCEL and one.pool.stats.opened_total == 1

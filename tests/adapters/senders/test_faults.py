@@ -215,7 +215,11 @@ async def test_a_payload_over_the_limit_is_refused_with_its_size_and_never_sent(
 async def test_in_a_storm_each_delivery_is_reported_once_and_what_was_taken_arrived_once(
     lab: Lab, gateway: str, sender: Sender
 ) -> None:
-    """``outcomes`` fails on a second report; the lab counts copies; Unreachable means that it never arrived."""
+    """``outcomes`` fails on a second report; the lab counts copies; Unreachable means that it never arrived.
+
+    Few are under way at once: a connection that is cut takes with it whatever it has, and then how many that is, and
+    how many are taken in the end, would depend on how fast the machine is.
+    """
 
     def some(share: float, do: dict[str, Any]) -> dict[str, Any]:
         return {"where": gateway, "match": {"probability": share}, "do": do}
@@ -232,7 +236,7 @@ async def test_in_a_storm_each_delivery_is_reported_once_and_what_was_taken_arri
         )
     )
     batch = [TO[gateway](lab) for _ in range(300)]
-    got = await outcomes(sender, batch)
+    got = [each for n in range(0, len(batch), 10) for each in await outcomes(sender, batch[n : n + 10])]
     arrived = {record.notification_id for record in accepted(lab, gateway)}
     for one, came_to in zip(batch, got, strict=True):
         here = format_id(one.id) in arrived

@@ -73,13 +73,13 @@ class ApnsGateway:
 
 
 def own_gateway(
-    origin: Origin, settings: ApnsSettings, sockets: Sockets, on_event: Callable[[PoolEvent], None]
+    origin: Origin, settings: ApnsSettings, sockets: Sockets, on_event: Callable[[PoolEvent], None], *, ahead: bool
 ) -> ApnsGateway:
-    """Build the gateway of the app's own environment, with a connection kept for visible notifications."""
+    """Build the gateway of the app's own environment; *ahead*: with a connection kept for visible notifications."""
     return ApnsGateway(
         origin,
         {
-            Kind.VISIBLE: _pool(origin, 1, settings.connections, sockets, on_event),
+            Kind.VISIBLE: _pool(origin, int(ahead), settings.connections, sockets, on_event),
             Kind.SILENT: _pool(origin, 0, settings.silent_connections, sockets, on_event),
         },
     )

@@ -35,6 +35,7 @@ def _build(credential: CredentialId, settings: ApnsSettings, means: Means) -> Ap
         clock=means.clock,
         telemetry=means.telemetry,
         tally=lambda: Tally(shared, means.slot, means.clock),
+        ahead=means.ahead,
     )
 
 

@@ -94,8 +94,13 @@ class ApnsSender:
         clock: Clock,
         telemetry: Telemetry,
         tally: Callable[[], Tally] | None = None,
+        ahead: bool = True,
     ) -> None:
-        """Create the sender; *tally* opens the counters of all workers of this machine; None if there are no others."""
+        """Create the sender; *tally* opens the counters of all workers of this machine; None if there are no others.
+
+        *ahead*: connect before there is something to send.
+        """
+        self._ahead = ahead
         self._section = credential.section
         self._settings = settings
         self._clock = clock
@@ -139,7 +144,7 @@ class ApnsSender:
         self._identity = identify(self._section, settings)
         own = self._origin(settings.endpoint or HOSTS[settings.environment])
         sockets = Sockets(MOST_SOCKETS)
-        self._gateways[False] = own_gateway(own, settings, sockets, self._saw)
+        self._gateways[False] = own_gateway(own, settings, sockets, self._saw, ahead=self._ahead)
         if self._heals:
             other = self._origin(settings.other_endpoint or HOSTS[OTHER[settings.environment]])
             self._gateways[True] = seldom_gateway(other, sockets, self._watch.saw)

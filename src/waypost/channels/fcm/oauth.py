@@ -39,14 +39,17 @@ class AccessTokens:
         self._expires_at = 0.0
         self._asking = True
         self._asked = asyncio.Event()
+        self._wanted = asyncio.Event()
         self._granted_at = -math.inf
         self._refused_in_a_row = 0
         self._waiting: list[Callable[[], None]] = []
         self._task: asyncio.Task[None] | None = None
         self.problem: Problem = Unreachable("oauth_unavailable", "there is no access token yet")
 
-    def start(self) -> None:
-        """Ask for the first token."""
+    def start(self, *, ahead: bool) -> None:
+        """Ask for the first token; not *ahead*, as soon as somebody wants it."""
+        if ahead:
+            self._wanted.set()
         self._task = self._loop.create_task(self._keep())
 
     async def stop(self) -> None:
@@ -64,6 +67,7 @@ class AccessTokens:
 
     def then(self, go_on: Callable[[], None]) -> None:
         """Call *go_on* once there is a token, or once it is known that there is none; at once where that is known."""
+        self._wanted.set()
         if self._asking and not self.current():
             self._waiting.append(go_on)
         else:
@@ -80,6 +84,7 @@ class AccessTokens:
 
     async def _keep(self) -> None:
         failures = 0
+        await self._wanted.wait()
         while True:
             self._asking = True
             answer = await self._grants.ask()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def _build(credential: CredentialId, settings: FcmSettings, means: Means) -> FcmSender:
     from waypost.channels.fcm.sender import FcmSender
 
-    return FcmSender(credential, settings, clock=means.clock, telemetry=means.telemetry)
+    return FcmSender(credential, settings, clock=means.clock, telemetry=means.telemetry, ahead=means.ahead)
 
 
 QUOTA: Final = TokenBucket(600_000, 10_000.0, ramp_s=60.0)

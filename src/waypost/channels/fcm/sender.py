@@ -36,7 +36,17 @@ Ready = tuple[Delivery, Rendering]
 class FcmSender:
     """The ``Sender`` of one Firebase project."""
 
-    def __init__(self, credential: CredentialId, settings: FcmSettings, *, clock: Clock, telemetry: Telemetry) -> None:
+    def __init__(
+        self,
+        credential: CredentialId,
+        settings: FcmSettings,
+        *,
+        clock: Clock,
+        telemetry: Telemetry,
+        ahead: bool = True,
+    ) -> None:
+        """Create the sender; *ahead*: connect and ask for access before there is something to send."""
+        self._ahead = ahead
         self._settings = settings
         self._clock = clock
         self._rules = settings.token_rules()
@@ -70,8 +80,9 @@ class FcmSender:
             ]
         )
         self._access = AccessTokens(grants, loop=self._loop, on_denied=self._watch.heed)
-        self._wire = FcmConnections(origin, self._settings.connections, loop=self._loop, on_event=self._watch.saw)
-        self._access.start()
+        least, most = int(self._ahead), self._settings.connections
+        self._wire = FcmConnections(origin, least, most, loop=self._loop, on_event=self._watch.saw)
+        self._access.start(ahead=self._ahead)
         await self._wire.start()
 
     def send(self, batch: Sequence[Delivery], report: Report) -> None:

@@ -107,7 +107,7 @@ class TopicMembers:
             limits = PoolSettings(min_connections=0, max_connections=1, max_streams=100, idle_timeout_s=60.0)
             self._pools[url] = (Pool(origin, limits, loop=self._loop), authority_of(origin))
             await self._pools[url][0].start()
-        self._access.start()
+        self._access.start(ahead=True)
 
     async def stop(self) -> None:
         """End what runs and close."""

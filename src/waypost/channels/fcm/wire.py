@@ -38,7 +38,7 @@ class FcmRequest(Struct, frozen=True):
 
 
 class FcmConnections:
-    """The connections: up to *connections* for all, and one more for what is urgent while those are full.
+    """The connections: from *least* up to *most* for all, and one more for what is urgent while those are full.
 
     What waits for a stream waits here in two groups, the urgent one before the other: what the pool has queued keeps
     its order, so that a flushed group is before everything; the connection in reserve never carries any of it.
@@ -47,13 +47,14 @@ class FcmConnections:
     def __init__(
         self,
         origin: Origin,
-        connections: int,
+        least: int,
+        most: int,
         *,
         loop: asyncio.AbstractEventLoop,
         on_event: Callable[[PoolEvent], None],
     ) -> None:
         self._on_event = on_event
-        self._main = Pool(origin, _limits(1, connections), loop=loop, on_event=self._saw, on_room=self._fill)
+        self._main = Pool(origin, _limits(least, most), loop=loop, on_event=self._saw, on_room=self._fill)
         self._reserve = Pool(origin, _limits(0, 1), loop=loop, on_event=self._saw, on_room=self._fill)
         self._urgent: Group[FcmRequest] = Group(loop, self._room_for_urgent, self._send_urgent)
         self._others: Group[FcmRequest] = Group(loop, self._room_for_others, self._send_others)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, Protocol
 
 import msgspec
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 from msgspec import Struct, structs
 
 from waypost.stores.kafka.partitions import (
@@ -78,7 +79,7 @@ class GroupConsumer:
         commits: bool = False,
         heads: bool = False,
     ) -> None:
-        """Create the member; *commits*: commit what the owner says is done, now and then and when letting go.
+        """Create the member; *commits*: commit what the owner says is done, now and then and before it lets go.
 
         *heads*: the time and the headers of messages are wanted, too.
         """
@@ -92,7 +93,7 @@ class GroupConsumer:
                 "group.id": settings.group,
                 "partition.assignment.strategy": "cooperative-sticky",
                 "session.timeout.ms": int(settings.session_timeout_s * 1_000),
-                "heartbeat.interval.ms": int(settings.session_timeout_s * 1_000 / 4),
+                "heartbeat.interval.ms": int(settings.heartbeat_s * 1_000),
                 "max.poll.interval.ms": int(settings.silence_s * 1_000),
                 "isolation.level": "read_committed",
                 "auto.offset.reset": "earliest",
@@ -105,12 +106,14 @@ class GroupConsumer:
                 "queued.max.messages.kbytes": 16_384,
                 "statistics.interval.ms": 2_000,
                 "stats_cb": self._on_statistics,
+                "on_commit": self._on_commit,
             }
         )
         self.lags: dict[PartitionRef, int] = {}
         """The messages of each partition that were not received yet, some seconds ago."""
         self.is_connected = True
         """Whether any broker was there and answering, some seconds ago."""
+        self._heartbeat_s = settings.heartbeat_s
         self._silent_us = settings.session_timeout_s / 2 * 1_000_000
         self._loop = asyncio.get_running_loop()
         self._group: Any = None
@@ -118,6 +121,10 @@ class GroupConsumer:
         self._turns: Mapping[PartitionRef, int] = {}
         """The partitions that are ours, and since which assignment."""
         self._wishes: SimpleQueue[tuple[Callable[[list[TopicPartition]], Any], list[TopicPartition]]] = SimpleQueue()
+        self._uncommitted: dict[PartitionRef, int] = {}
+        """The offsets before which all is done in partitions that are ours, unless they are committed."""
+        self._is_asked = False
+        """Whether a commit is under way."""
         self._room = threading.Semaphore(_BATCHES_AHEAD)
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="waypost-log-consumer", daemon=True)
@@ -152,11 +159,12 @@ class GroupConsumer:
     def done(self, offsets: Mapping[PartitionRef, int]) -> None:
         """Note that everything before these offsets is done; committed where the consumer commits."""
         said = [TopicPartition(each.topic, each.partition, offset) for each, offset in offsets.items()]
-        self._wishes.put((lambda ours: self._consumer.store_offsets(offsets=ours), said))
+        self._wishes.put((self._store, said))
 
     def _run(self) -> None:
         try:
             self._take_part()
+            self._commit_all()
         except Exception as surprise:  # noqa: BLE001 - whatever it is, the loop must hear of it
             self._loop.call_soon_threadsafe(self._owner.failed, surprise)
         self._consumer.close()
@@ -180,6 +188,26 @@ class GroupConsumer:
             act, partitions = self._wishes.get()
             ours = {(each.topic, each.partition) for each in self._consumer.assignment()}
             act([each for each in partitions if (each.topic, each.partition) in ours])
+
+    def _store(self, done: list[TopicPartition]) -> None:
+        """Keep these offsets for the next commit."""
+        self._consumer.store_offsets(offsets=done)
+        self._uncommitted |= {PartitionRef(each.topic, each.partition): each.offset for each in done}
+
+    def _commit_all(self) -> None:
+        """Commit what is done before the group is left; try again where that is refused.
+
+        A broker answers a member that has joined again nothing else before all members have. What was asked of it
+        meanwhile names a generation that is over, and librdkafka, when it is closed, tries once. The other members
+        hear of a rebalance by their heartbeat, so that this waits a heartbeat longer than a hand-over.
+        """
+        self._fulfil()
+        ends_s = time.monotonic() + HAND_OVER_S + self._heartbeat_s
+        while self._uncommitted and time.monotonic() < ends_s:
+            if not self._is_asked:
+                self._consumer.commit(asynchronous=True)  # the other way may wait for ever
+                self._is_asked = True
+            self._consumer.poll(_POLL_S)  # what comes now is the next owner's to receive
 
     def _receive(self) -> None:
         """Bring the messages to the loop: the first one ends the wait, the others come along."""
@@ -218,6 +246,14 @@ class GroupConsumer:
         self._let_go(places_of(partitions))
         consumer.incremental_unassign(partitions)
 
+    def _on_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        """Note a commit's answer, in the thread that polls; what was refused is committed with the next."""
+        self._is_asked = False
+        for each in partitions if error is None else ():
+            place = PartitionRef(each.topic, each.partition)
+            if each.error is None and self._uncommitted.get(place, each.offset + 1) <= each.offset:
+                del self._uncommitted[place]
+
     def _on_statistics(self, text: str) -> None:
         """Read librdkafka's statistics, in the thread that polls."""
         statistics = _statistics.decode(text)
@@ -239,6 +275,7 @@ class GroupConsumer:
     def _let_go(self, places: Sequence[PartitionRef]) -> None:
         gone = set(places)
         self._turns = {place: turn for place, turn in self._turns.items() if place not in gone}
+        self._uncommitted = {place: offset for place, offset in self._uncommitted.items() if place not in gone}
 
     def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._let_go(places_of(partitions))

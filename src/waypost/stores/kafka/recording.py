@@ -76,7 +76,7 @@ class KafkaRecords:
                 "group.id": f"{settings.group}.recorder",
                 "partition.assignment.strategy": "range",
                 "session.timeout.ms": int(settings.session_timeout_s * 1_000),
-                "heartbeat.interval.ms": int(settings.session_timeout_s * 1_000 / 4),
+                "heartbeat.interval.ms": int(settings.heartbeat_s * 1_000),
                 "max.poll.interval.ms": int(settings.silence_s * 1_000),
                 "isolation.level": "read_committed",
                 "auto.offset.reset": "earliest",

@@ -25,6 +25,11 @@ class KafkaMember(Struct, frozen=True, kw_only=True):
     """Further librdkafka properties, such as `security.protocol`, `sasl.username` and `sasl.password`."""
 
     @property
+    def heartbeat_s(self) -> float:
+        """Seconds between heartbeats, by which a worker also hears of members that come and go."""
+        return self.session_timeout_s / 4
+
+    @property
     def silence_s(self) -> float:
         """The longest time that a worker may ask for nothing, and stay."""
         return max(30.0, self.session_timeout_s)

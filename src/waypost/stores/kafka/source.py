@@ -1,7 +1,8 @@
 """A topic that other programs write, read by a consumer group.
 
-What is acknowledged is committed up to the lowest offset that is not, about once a second and when a partition goes
-to another member. A dead letter has the key, value and headers of its message, and besides the headers
+What is acknowledged is committed up to the lowest offset that is not, about once a second, when a partition goes to
+another member, and before the group is left. A dead letter has the key, value and headers of its message, and besides
+the headers
 
     waypost-code  waypost-why  waypost-message (topic/partition/offset)
 """

@@ -33,7 +33,7 @@ async def asked_in(seconds: float, expires_in: float, *, refuse: bool = False) -
     source, denied = Source(expires_in), list[CredentialRejected]()
     loop = asyncio.get_running_loop()
     tokens = AccessTokens(source, loop=loop, on_denied=denied.append)
-    tokens.start()
+    tokens.start(ahead=True)
     until = loop.time() + seconds
     while loop.time() < until:
         await asyncio.sleep(0.01)
@@ -52,7 +52,7 @@ def test_tokens_without_a_life_are_used_for_ten_seconds_and_asked_for_every_eigh
 def test_a_token_without_a_life_is_usable() -> None:
     async def current() -> str:
         tokens = AccessTokens(Source(-5), loop=asyncio.get_running_loop(), on_denied=lambda _: None)
-        tokens.start()
+        tokens.start(ahead=True)
         await asyncio.sleep(LEAST_LIFE_S / 2)
         said = tokens.current()
         await tokens.stop()
