@@ -139,7 +139,7 @@ def test_a_user_is_served_by_command_line_alone(quick_start: tuple[Path, dict[st
     assert detail["notification"]["status"] == "sent"
     again = answered(quick_start, "send", "bob", "--title", "Hi", "--data", "n=1")
     assert (again["deduplicated"], again["id"]) == (True, detail["notification"]["id"])
-    assert answered(quick_start, "forget", "bob", "--title", "Hi", "--data", "n=1") == {"forgotten": 1}
+    assert answered(quick_start, "dedup", "clear", "bob", "--title", "Hi", "--data", "n=1") == {"forgotten": 1}
     anew = answered(quick_start, "send", "bob", "--title", "Hi", "--data", "n=1", "--wait")
     assert anew["notification"]["id"] != again["id"]
     drawn = waypost(*quick_start, "show", again["id"]).stdout

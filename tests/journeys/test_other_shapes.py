@@ -92,7 +92,7 @@ async def _notified(service: Service) -> str:
     assert len(await service.lab.arrivals(notification_id)) == 1
     status, again = await service.ask("POST", "/v1/notify", told)
     assert (status, again) == (200, {"notification_id": notification_id, "status": "completed", "deduplicated": True})
-    _, found = await service.ask("GET", f"/v1/notifications/{notification_id}?words=s1")
+    _, found = await service.ask("GET", f"/v1/notifications/{notification_id}?words=notify")
     assert found["words"] == {"status": "completed", "receipts": ["sent"]}
     return notification_id
 

@@ -29,7 +29,7 @@ def _of_features() -> Mapping[str, str]:
         "dead": "waypost.cli.dead:dead",
         "outbox": "waypost.cli.outbox:outbox",
         "explain": "waypost.cli.explaining:explain",
-        "forget": "waypost.cli.forgetting:forget",
+        "dedup": "waypost.cli.dedup:dedup",
         "apns": "waypost.cli.apns:apns",
         "fcm": "waypost.cli.fcm:fcm",
         "check-config": "waypost.cli.checking:check_config",
@@ -51,7 +51,7 @@ def waypost() -> None:
       waypost serve --config waypost.yaml          the real thing
       waypost keys create --app demo --caller me   a key for the commands that speak to the API
 
-    send, show, bulk, devices, users, dead, audit, outbox, explain and forget speak to the API: give its address with
+    send, show, bulk, devices, users, dead, audit, outbox, explain and dedup speak to the API: give its address with
     --url or WAYPOST_URL, and the key in WAYPOST_API_KEY. keys, migrate and check-config read the configuration and
     open the store themselves; apns and fcm read it and speak to Apple and to Google.
     """

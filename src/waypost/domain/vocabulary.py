@@ -1,6 +1,6 @@
 """Status words of the APIs that Waypost stands in for: the same states in the words that their callers know.
 
-``requirements.md`` describes those APIs (S0 to S4); S2 has no words of its own.
+``requirements.md`` describes those APIs.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from waypost.domain.words import Words
 class Vocabulary(Words):
     """An API whose status words can be asked for."""
 
-    S0 = "s0"  # the notifications service on a Redis stream: the status of its log
-    S1 = "s1"  # the routing system behind POST /v1/notify
-    S3 = "s3"  # the calls under /api
-    S4 = "s4"  # simplens
+    NOTIFICATIONS_SERVICE = "notifications_service"  # on a Redis stream: the status of its log
+    NOTIFY = "notify"  # POST /v1/notify
+    USER_API = "user_api"  # the calls under /api
+    SIMPLENS = "simplens"
 
 
 class _Said(Struct, frozen=True):
     """The word for one state in each vocabulary; None where it has no word for it."""
 
-    s0: str | None
-    s1: str | None
-    s1_receipt: str | None
-    """The word for receipts: S1 alone has words of their own for them."""
-    s3: str | None
-    s4: str | None
+    notifications_service: str | None
+    notify: str | None
+    notify_receipt: str | None
+    """The word for receipts: the notify API alone has words of their own for them."""
+    user_api: str | None
+    simplens: str | None
 
 
 _SAID: dict[str, _Said] = {
@@ -58,9 +58,9 @@ _FAILED = "failed"
 def notification_word(vocabulary: Vocabulary, status: NotificationStatus, *, waiting: bool = False) -> str | None:
     """Return the word of *vocabulary* for *status*; None where it has none: a duplicate is then shown as the first.
 
-    *waiting* (see ``waits``) is ``failed`` in S3's words, which retry what failed.
+    *waiting* (see ``waits``) is ``failed`` in the user API's words, which retry what failed.
     """
-    if vocabulary is Vocabulary.S3 and waiting:
+    if vocabulary is Vocabulary.USER_API and waiting:
         return _FAILED
     word: str | None = getattr(_SAID[status], vocabulary)
     return word
@@ -69,7 +69,7 @@ def notification_word(vocabulary: Vocabulary, status: NotificationStatus, *, wai
 def receipt_word(vocabulary: Vocabulary, status: DeliveryStatus) -> str | None:
     """Return the word of *vocabulary* for the status of one delivery; None where it has none."""
     said = _SAID[status]
-    word: str | None = said.s1_receipt if vocabulary is Vocabulary.S1 else getattr(said, vocabulary)
+    word: str | None = said.notify_receipt if vocabulary is Vocabulary.NOTIFY else getattr(said, vocabulary)
     return word
 
 

@@ -92,9 +92,13 @@ async def test_one_notification_in_the_words_of_each_api() -> None:
     async with served() as (service, client):
         made = (await client.post("/v1/notifications", json=shown())).json()["id"]
         assert "words" not in (await client.get(f"/v1/notifications/{made}")).json()
-        assert (await _words(client, made, "s1"))["words"] == {"status": "queued", "receipts": []}
+        assert (await _words(client, made, "notify"))["words"] == {"status": "queued", "receipts": []}
         await service.settled(Sent("p"))
-        expected = {"s0": ("sent", "sent"), "s1": ("completed", "sent"), "s4": ("delivered", "delivered")}
+        expected = {
+            "notifications_service": ("sent", "sent"),
+            "notify": ("completed", "sent"),
+            "simplens": ("delivered", "delivered"),
+        }
         for vocabulary, (status, receipt) in expected.items():
             found = await _words(client, made, vocabulary)
             assert found["words"] == {"status": status, "receipts": [receipt]}
@@ -109,7 +113,7 @@ async def test_a_duplicate_reads_as_the_first_where_there_is_no_word_for_it() ->
         first = (await client.post("/v1/notifications", json=shown())).json()["id"]
         record = (await client.post("/v1/notifications", json=shown())).json()["record_id"]
         assert parse_id(record) in service.store.rows
-        for vocabulary, shown_id, word in (("s1", record, "deduplicated"), ("s3", first, "pending")):
+        for vocabulary, shown_id, word in (("notify", record, "deduplicated"), ("user_api", first, "pending")):
             found = await _words(client, record, vocabulary)
             assert (found["notification"]["id"], found["words"]["status"]) == (shown_id, word)
         assert service.store.rows[parse_id(first)].notification.app == DEMO

@@ -14,10 +14,10 @@ from tests.adapters.rest.service import served
 from waypost.bootstrap import features
 from waypost.entrypoints.rest.answers import spoken_of
 from waypost.entrypoints.rest.app import ROUTES
-from waypost.entrypoints.rest.shapes import api_notifications, api_tokens, notify
+from waypost.entrypoints.rest.compat import notify, user_notifications, user_tokens
 
 NUL = "a\x00"
-HANDLERS = (*ROUTES, *features.routes(), *notify.ROUTES, *api_notifications.ROUTES, *api_tokens.ROUTES)
+HANDLERS = (*ROUTES, *features.routes(), *notify.ROUTES, *user_notifications.ROUTES, *user_tokens.ROUTES)
 CONTENT = {"title", "subtitle", "body", "message", "data", "overrides", "variables", "recipients"} | {
     "actions",
     "sound",

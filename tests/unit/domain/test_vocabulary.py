@@ -14,7 +14,7 @@ from waypost.domain.vocabulary import Vocabulary, meant_by, notification_word, r
 _D, _N = DeliveryStatus, NotificationStatus
 
 NOTIFICATIONS = """\
-| Waypost        | s0        | s1           | s3        | s4         |
+| Waypost        | notifications_service        | notify           | user_api        | simplens         |
 | `pending`      | pending   | queued       | pending   | pending    |
 | `scheduled`    | –         | queued       | scheduled | pending    |
 | `processing`   | pending   | dispatched   | pending   | processing |
@@ -30,7 +30,7 @@ NOTIFICATIONS = """\
 | `unknown`      | failed    | failed       | failed    | failed     |
 """
 DELIVERIES = """\
-| Waypost      | s0      | s1        | s3        | s4        |
+| Waypost      | notifications_service      | notify        | user_api        | simplens        |
 | `pending`    | pending | pending   | pending   | pending   |
 | `sent`       | sent    | sent      | sent      | delivered |
 | `delivered`  | sent    | delivered | delivered | delivered |
@@ -91,6 +91,8 @@ def test_all_targets_wait_where_each_was_tried_and_none_has_ended(receipts: tupl
     assert waits(receipts) is waiting
 
 
-@pytest.mark.parametrize(("vocabulary", "word"), [("s0", "pending"), ("s1", "dispatched"), ("s3", "failed")])
+@pytest.mark.parametrize(
+    ("vocabulary", "word"), [("notifications_service", "pending"), ("notify", "dispatched"), ("user_api", "failed")]
+)
 def test_what_waits_for_a_retry_has_failed_in_the_words_of_s3_alone(vocabulary: str, word: str) -> None:
     assert notification_word(Vocabulary(vocabulary), _N.PROCESSING, waiting=True) == word

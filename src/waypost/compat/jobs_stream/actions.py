@@ -33,7 +33,7 @@ _NEVER_SENT = frozenset({"payload_too_large"})
 
 
 class TokenAction(StrEnum):
-    """What is done about a token."""
+    """A treatment of a token."""
 
     SENT = "sent"
     REMOVE = "remove"
@@ -54,7 +54,7 @@ class TokenAction(StrEnum):
 
 
 def action_of(settlement: Settlement) -> TokenAction:
-    """The action for one token."""
+    """Choose the action for one token."""
     match settlement:
         case Sent():
             return TokenAction.SENT
@@ -75,7 +75,7 @@ def action_of(settlement: Settlement) -> TokenAction:
 
 
 def fault_of(change: Change) -> str | None:
-    """The code of a fault that an operator must mend: of FCM's credential, or of APNs' in the project; None of others.
+    """Return the code of a fault of a credential (FCM's, or APNs' in the project), which operators mend; else None.
 
     A refused credential keeps the entry, which goes out once it is accepted again.
     """

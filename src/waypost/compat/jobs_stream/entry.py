@@ -41,7 +41,7 @@ class Tried(Struct, frozen=True, array_like=True):
 
 
 class Note(Struct, frozen=True, array_like=True):
-    """What is kept of an open entry beside the stream, so that no delivery of it repeats what another has done."""
+    """A note of an open entry, kept beside the stream, so that no delivery of it repeats what another has done."""
 
     row: str
     """Of the log."""
@@ -64,7 +64,7 @@ class JobEntry(Struct, frozen=True):
     """A device waits in hand until then."""
 
     def targets(self, channel: Channel) -> tuple[OpenTarget, ...] | None:
-        """The devices still to be sent to; None where they are still to be found."""
+        """List the devices still to be sent to; None where they are still to be found."""
         if self.note.devices is None:
             return None
         return tuple(
@@ -78,7 +78,7 @@ _notes: Final = msgspec.json.Decoder(Note)
 
 
 def note_of(raw: bytes) -> Note | None:
-    """A note as it was kept; None where it cannot be read."""
+    """Read a note as it was kept; None where it cannot be read."""
     try:
         return _notes.decode(raw)
     except msgspec.MsgspecError:
@@ -86,14 +86,14 @@ def note_of(raw: bytes) -> Note | None:
 
 
 def begun(entry: JobEntry) -> JobEntry:
-    """*entry* as it is leased: all its open devices are waiting for an answer."""
+    """Return *entry* as it is leased: all its open devices are waiting for an answer."""
     devices = entry.note.devices or ()
     waiting = frozenset(n for n, each in enumerate(devices) if each.final is None)
     return replace(entry, waiting=waiting, to_retry=False, resumes_at=None)
 
 
 def after(entry: JobEntry, settled: Settled, rest_ms: int | None = None) -> tuple[JobEntry, tuple[Change, ...]]:
-    """*entry* after a settlement, and the changes in it that came too late: the first outcome of an attempt counts.
+    """Settle *entry*; return it and the changes that came too late: the first outcome of an attempt counts.
 
     *rest_ms* is given while the provider is known to be away: what it did not take stays in hand, for so long at least
     where the settlement says nothing, and spends no delivery.
@@ -133,7 +133,7 @@ def _answered(entry: JobEntry, devices: list[Tried], change: Change, rest_ms: in
 
 
 def status_of(devices: Sequence[Tried]) -> LogStatus:
-    """How the log names what became of all *devices*; one without an outcome did not get it."""
+    """Return how the log names what became of all *devices*; one without an outcome did not get it."""
     if not devices:
         return LogStatus.NO_TOKENS
     sent = sum(each.final is TokenAction.SENT for each in devices)
@@ -143,7 +143,7 @@ def status_of(devices: Sequence[Tried]) -> LogStatus:
 
 
 def id_of(stream: str, group: str, entry: str) -> NotificationId:
-    """The notification's id: the same for each delivery of an entry, and a time-ordered one as all are."""
+    """Derive the notification's id: the same for each delivery of an entry, and a time-ordered one as all are."""
     digest = hashlib.sha256(f"{stream}\0{group}\0{entry}".encode()).digest()
     made_at = int(entry.partition("-")[0]) & ((1 << 48) - 1)
     value = made_at << 80 | 0x7 << 76 | (digest[0] << 8 | digest[1]) % 0x1000 << 64 | 0b10 << 62

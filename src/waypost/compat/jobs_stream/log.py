@@ -52,7 +52,7 @@ class JobLog:
         )
 
     async def open(self, jobs: Sequence[tuple[str, Job]], keep: Keep) -> list[str | None]:
-        """A ``pending`` row for each entry and its job; None for one whose row the database refuses.
+        """Write a ``pending`` row for each entry and its job; None for one whose row the database refuses.
 
         *keep* is given the rows before they are there for good: whoever fails between the two leaves none behind.
         """
@@ -70,14 +70,14 @@ class JobLog:
             await connection.execute(self._close, values)
 
     async def known(self, rows: Sequence[str]) -> dict[str, bool]:
-        """Which of *rows* are there, and whether they have their end."""
+        """Find which of *rows* are there, and whether they have their end."""
         async with self._pool.connection() as connection:
             return dict(await (await connection.execute(self._known, (list(rows),))).fetchall())
 
     async def _opened(
         self, connection: AsyncConnection[Any], jobs: Sequence[tuple[str, Job]], keep: Keep, *, apart: bool
     ) -> list[str | None]:
-        """All in one statement, or each by itself, where one of them was refused."""
+        """Write all in one statement, or each by itself where one of them was refused."""
         rows: list[str | None] = []
         async with connection.transaction():
             for part in [jobs] if not apart else [[each] for each in jobs]:
@@ -145,7 +145,7 @@ def _closing(table: Table) -> str:
 
 
 async def log_in(pool: ConnectionPool, name: str, named: dict[str, str]) -> JobLog:
-    """The log as it is, made where it is missing; ConfigurationError where rows cannot be written into it."""
+    """Open the log, made where it is missing; ConfigurationError where rows cannot be written into it."""
     async with pool.connection() as connection:
         found = await columns_of(connection, name)
         if found is None:

@@ -44,7 +44,7 @@ class ConnectionPool:
 
     @contextlib.asynccontextmanager
     async def connection(self) -> AsyncIterator[AsyncConnection[Any]]:
-        """A connection without implicit transactions; Unavailable where the server is away or has no time."""
+        """Lend a connection without implicit transactions; Unavailable where the server is away or has no time."""
         connection = await self._free.get()
         try:
             try:
@@ -107,7 +107,7 @@ class ConnectionPool:
 
 
 def understood(url: str) -> str:
-    """*url* without what other clients put into it (``?schema=public``); ConfigurationError where it is none."""
+    """Return *url* without what other clients put into it (``?schema=public``); ConfigurationError where it is none."""
     parts = urlsplit(url)
     if parts.scheme not in ("postgres", "postgresql"):
         raise ConfigurationError(VARIABLE, "expected postgresql://…")

@@ -21,7 +21,7 @@ class StreamSettings(Struct, frozen=True, kw_only=True):
 
 
 class TableSettings(Struct, frozen=True, kw_only=True):
-    """Where the database is, and how its tables are named there."""
+    """Address of the database, and names of its tables."""
 
     url: str
     """The PostgreSQL database."""

@@ -62,12 +62,12 @@ class Table(Struct, frozen=True):
     """By what they mean."""
 
     def cast(self, meaning: str, value: str) -> str:
-        """*value*, a text, as the column's type."""
+        """Return *value*, a text, as the column's type."""
         return f"{value}::{self.columns[meaning].type}"
 
 
 async def columns_of(connection: AsyncConnection[Any], table: str) -> tuple[str, list[Column]] | None:
-    """The table's name as a statement has it, and its columns; None where there is no such table."""
+    """Find the table's name as a statement has it, and its columns; None where there is no such table."""
     found = await (await connection.execute(_FIND, (table,))).fetchone()
     if found is None or found[0] is None:
         return None
@@ -76,7 +76,7 @@ async def columns_of(connection: AsyncConnection[Any], table: str) -> tuple[str,
 
 
 def matched(columns: Sequence[Column], variable: str, known: Names, named: Mapping[str, str]) -> dict[str, Column]:
-    """The columns that mean something, by what; *variable* is where the settings may *name* others."""
+    """Find the columns that mean something, by what; *variable* is where the settings may *name* others."""
     unknown = named.keys() - known.keys()
     if unknown:
         raise ConfigurationError(variable, f"names {', '.join(sorted(unknown))}; known are {', '.join(known)}")
@@ -98,7 +98,7 @@ def matched(columns: Sequence[Column], variable: str, known: Names, named: Mappi
 def table_of(
     found: tuple[str, Sequence[Column]], variable: str, known: Names, named: Mapping[str, str], needed: Sequence[str]
 ) -> Table:
-    """The table with what its columns mean; ConfigurationError says which of those *needed* was not found."""
+    """Find the table with what its columns mean; ConfigurationError says which of those *needed* was not found."""
     name, columns = found
     table = Table(name, matched(columns, variable, known, named))
     for meaning in needed:

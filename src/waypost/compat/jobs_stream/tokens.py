@@ -67,7 +67,7 @@ _LONG_AGO: Final = Instant(0)
 
 
 async def tokens_in(pool: ConnectionPool, table: str, named: dict[str, str]) -> TokenLookup:
-    """The table of tokens as it is; ConfigurationError where there is none, or a column is not found."""
+    """Open the table of tokens; ConfigurationError where there is none, or a column is not found."""
     async with pool.connection() as connection:
         found = await columns_of(connection, table)
     if found is None:

@@ -42,7 +42,7 @@ HAND_LIMIT: Final = 5_000
 
 
 class Beside(Struct, frozen=True):
-    """What a job needs beside the stream."""
+    """Stores that a job needs beside the stream."""
 
     log: JobLog
     tokens: TokenLookup
@@ -144,7 +144,7 @@ class StreamWork(Leases):
         return [self._item(self._id(each), each, now) for each in entries]
 
     async def _entries(self, handed: Sequence[HandedJob]) -> list[JobEntry]:
-        """Those that are to be sent, with their rows open; the others are dealt with."""
+        """Return the entries to be sent, with their rows open; settle the others."""
         readable = [(each, job) for each in handed if (job := await self._read(each)) is not None]
         limit = self._settings.max_deliveries
         over = [(each, job) for each, job in readable if each.deliveries >= limit]
@@ -163,7 +163,7 @@ class StreamWork(Leases):
         return entries + (await self._opened(first) if first else [])
 
     async def _still_open(self, again: Sequence[JobEntry], ended: Set[str]) -> list[JobEntry]:
-        """Those of which a device is to be sent to; the others had all their outcomes when somebody died."""
+        """Return the entries with a device left to send to; the others had all outcomes when somebody died."""
         through = [each for each in again if each.note.devices is not None and not each.targets(self._beside.channel)]
         unsaid = [_end(each, None) for each in through if each.note.row not in ended]
         if unsaid:
@@ -192,7 +192,7 @@ class StreamWork(Leases):
         return opened
 
     async def _read(self, handed: HandedJob) -> Job | None:
-        """The job of an entry; one that is none, or could never be sent, is acknowledged."""
+        """Read the job of an entry; one that is none, or could never be sent, is acknowledged."""
         try:
             job = read_job(handed.fields)
         except InvalidRequest as wrong:
@@ -213,7 +213,7 @@ class StreamWork(Leases):
         self._telemetry.event(Event.NOTIFICATIONS_UNREADABLE, job_id=handed.entry, why=why)
 
     async def _give_up(self, handed: HandedJob, job: Job) -> None:
-        """The end of an entry that was delivered too often; its row says what had been sent until then."""
+        """End an entry that was delivered too often; its row says what had been sent until then."""
         note = note_of(handed.note or b"")
         if note is not None:
             devices = note.devices or ()
@@ -275,7 +275,7 @@ class StreamWork(Leases):
             await self._jobs.keep({each.id: msgspec.json.encode(each.note) for each in entries})
 
     def _known(self, moved: Mapping[NotificationId, JobEntry], settled: Sequence[Settled]) -> None:
-        """What was written is so; operators are told of credentials."""
+        """Acknowledge what was written, and tell operators of credentials."""
         for id_, each in moved.items():
             if each.waiting:
                 self._hand[id_] = each
@@ -314,7 +314,7 @@ def _closed(row: str, devices: Sequence[Tried], status: LogStatus) -> Closed:
 
 
 def _dead(moved: Mapping[NotificationId, JobEntry], settled: Sequence[Settled]) -> list[tuple[DeviceId, bytes]]:
-    """The rows whose tokens are dead, each with the hash of the token that was tried."""
+    """Return the rows whose tokens are dead, each with the hash of the token that was tried."""
     return [
         (devices[change.n].device_id, change.made.token_hash)
         for each in settled

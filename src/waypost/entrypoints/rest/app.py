@@ -28,11 +28,11 @@ from waypost.entrypoints.rest import (
 )
 from waypost.entrypoints.rest.answers import spoken_of
 from waypost.entrypoints.rest.api import Api
+from waypost.entrypoints.rest.compat import notify, user_notifications, user_tokens
 from waypost.entrypoints.rest.openapi import specification
 from waypost.entrypoints.rest.parameters import refuse_unknown_parameters
 from waypost.entrypoints.rest.request_handler import RequestHandler
 from waypost.entrypoints.rest.settings import RestSettings
-from waypost.entrypoints.rest.shapes import api_notifications, api_tokens, notify
 from waypost.entrypoints.rest.taken_bodies import TakenBodies
 from waypost.pipeline.intake import Caller
 
@@ -85,7 +85,7 @@ def served_routes(
     settings: RestSettings = EVERYTHING, beside: Sequence[HTTPRouteHandler] = ()
 ) -> list[HTTPRouteHandler]:
     """List the routes: our own API, features' routes *beside* it, and other APIs' shapes that are not switched off."""
-    under_api = (*api_notifications.ROUTES, *api_tokens.ROUTES) if settings.serve_api else ()
+    under_api = (*user_notifications.ROUTES, *user_tokens.ROUTES) if settings.serve_api else ()
     return [*ROUTES, *beside, *(notify.ROUTES if settings.serve_notify else ()), *under_api]
 
 

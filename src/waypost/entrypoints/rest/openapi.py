@@ -15,9 +15,9 @@ from waypost import __version__
 from waypost.domain.errors import ErrorCode, WaypostError
 from waypost.entrypoints.access import Access
 from waypost.entrypoints.rest.answers import JSON_TYPE, Spoken, spoken_of
+from waypost.entrypoints.rest.compat.envelope import FailedAnswer
 from waypost.entrypoints.rest.parameters import PATH_KINDS
 from waypost.entrypoints.rest.problems import PROBLEM_TYPE, STATUS_OF, Problem, problem_of
-from waypost.entrypoints.rest.shapes.envelope import FailedAnswer
 
 DESCRIPTION = """
 Tell a user something, and every device of theirs gets it: durably, once, on time.
@@ -31,7 +31,7 @@ TAGS = {
     "Notifications": "Submit, look up, cancel, replay.",
     "Dead letters": "Deliveries that failed for good and were kept.",
     "Devices": "Where a user can be reached.",
-    "Other shapes": "The same API as callers of other services know it; each can be switched off.",
+    "Other APIs": "Calls of other products, served as their callers know them; each can be switched off.",
     "Operation": "Health and metrics.",
 }
 _RATE_HEADERS = {

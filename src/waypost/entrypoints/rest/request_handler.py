@@ -23,11 +23,11 @@ from waypost.entrypoints.limits import Visit
 from waypost.entrypoints.rest.answers import JSON_TYPE, encode
 from waypost.entrypoints.rest.api import Api
 from waypost.entrypoints.rest.body_reader import BodyReader, ClientGone, linger
+from waypost.entrypoints.rest.compat import envelope, notify
 from waypost.entrypoints.rest.parameters import identity_in
 from waypost.entrypoints.rest.problems import PROBLEM_TYPE, RequestRefused, encode_problem, headers_of, problem_of
 from waypost.entrypoints.rest.router_errors import foreseen_error
 from waypost.entrypoints.rest.serving import VOUCH
-from waypost.entrypoints.rest.shapes import envelope, notify
 from waypost.entrypoints.rest.submitting import submit_batch, submit_one
 from waypost.entrypoints.rest.taken_bodies import BODY_METHODS, TakenBodies
 from waypost.pipeline.intake import Caller

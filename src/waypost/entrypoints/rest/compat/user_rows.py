@@ -1,4 +1,4 @@
-"""Notifications in the rows of S3, and the answers they travel in."""
+"""Rows of notifications in the user API, and the answers that hold them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from waypost.entrypoints.submitting import Id
 from waypost.ports.views import NotificationDetail
 
 DEFAULT_TYPE = "general"
-"""Of a notification that was given none."""
+"""The type of a notification that was given none."""
 _NO_TOKENS = "the user has no active tokens"
 
 
@@ -30,7 +30,7 @@ class Priority(StrEnum):
 
 
 class Status(StrEnum):
-    """The words of S3 (domain.vocabulary)."""
+    """The status words of the user API (domain.vocabulary)."""
 
     SCHEDULED = "scheduled"
     PENDING = "pending"
@@ -102,12 +102,12 @@ class NotificationList(Struct, frozen=True):
 
 
 def row(detail: NotificationDetail) -> NotificationRow:
-    """A notification as S3 has it; what is of each device there is joined."""
+    """Describe a notification; what differs by device is joined."""
     notification, receipts = detail.record.notification, detail.receipts
     content, urgency = notification.content, notification.urgency
     sent = [receipt.sent_at for receipt in receipts if receipt.sent_at is not None]
     provider_ids = [receipt.provider_id for receipt in receipts if receipt.provider_id]
-    word = notification_word(Vocabulary.S3, detail.record.status, waiting=waits(receipts))
+    word = notification_word(Vocabulary.USER_API, detail.record.status, waiting=waits(receipts))
     return NotificationRow(
         id=format_id(notification.id),
         user_id=notification.user_id,
@@ -128,7 +128,7 @@ def row(detail: NotificationDetail) -> NotificationRow:
 
 
 def shown_at(notification_id: NotificationId) -> Timestamp:
-    """When a notification was made, as its id says: the order of ids is that of lists."""
+    """Return when a notification was made, as its id says: the order of ids is that of lists."""
     return isoformat(created_at(notification_id))
 
 

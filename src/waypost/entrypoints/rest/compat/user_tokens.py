@@ -1,4 +1,4 @@
-"""``/api/tokens``: the devices of a user as S3 has them, each known by its token."""
+"""``/api/tokens``: the user API's devices, each known by its token."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Api, Call, api_of
 from waypost.entrypoints.rest.bodies import PlatformName, SubmittedKeys, TokenText, subscription_keys
+from waypost.entrypoints.rest.compat.reader import ActingFor, reader
 from waypost.entrypoints.rest.parameters import text_in
 from waypost.entrypoints.rest.registering import register
-from waypost.entrypoints.rest.shapes.reader import ActingFor, reader
 
 Said = Annotated[str, Meta(max_length=128, pattern=NO_NUL)]
 
@@ -62,8 +62,8 @@ _token = msgspec.json.Decoder(SubmittedToken)
 
 @post(
     "/api/tokens",
-    tags=["Other shapes"],
-    summary="Register a token, as S3 does",
+    tags=["Other APIs"],
+    summary="Register a token (user API)",
     operation_id="postToken",
     status_code=201,
     opt=speaks(
@@ -77,7 +77,7 @@ _token = msgspec.json.Decoder(SubmittedToken)
     ),
 )
 async def register_token(request: Call, body: RawBody, acting_for: ActingFor = None) -> Response[bytes]:
-    """Refreshes a token that the user has already; any other becomes a new device, whose id is derived from the
+    """Refresh a token that the user has already; any other becomes a new device, whose id is derived from the
     token."""
     api, app, user = api_of(request), request.user.app, reader(request.user, acting_for)
     said = decode(_token, body)
@@ -98,8 +98,8 @@ async def register_token(request: Call, body: RawBody, acting_for: ActingFor = N
 
 @delete(
     "/api/tokens/{token:str}",
-    tags=["Other shapes"],
-    summary="Deactivate a token, as S3 does",
+    tags=["Other APIs"],
+    summary="Deactivate a token (user API)",
     operation_id="deleteToken",
     status_code=200,
     opt=speaks({200: TokenAnswer}, DEVICES_OWN, codes=(ErrorCode.NOT_FOUND, ErrorCode.SHUTTING_DOWN), enveloped=True),
@@ -109,7 +109,7 @@ async def deactivate_token(
     token: Annotated[str, PathParameter(description="The token or its `id`; percent-encode what a path cannot hold.")],
     acting_for: ActingFor = None,
 ) -> Response[bytes]:
-    """Nothing more is sent to it until it is registered again; its row stays. Repeating the call is harmless."""
+    """Stop sending to it until it is registered again; its row stays. Repeating the call is harmless."""
     api, user = api_of(request), reader(request.user, acting_for)
     known = await _with_token(api, request, user, text_in(token, "token", TokenText))
     if not known:
@@ -120,7 +120,7 @@ async def deactivate_token(
 
 
 async def _with_token(api: Api, request: Call, user: UserId, token_or_id: str) -> list[Device]:
-    """The user's devices with this token or id, the active one first."""
+    """Find the user's devices with this token or id, the active one first."""
     devices = await api.devices.of_user(request.user.app, user, inactive=True)
     found = [device for device in devices if token_or_id in (device.token, device.device_id)]
     return sorted(found, key=lambda device: not device.active)

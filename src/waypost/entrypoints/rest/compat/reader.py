@@ -26,7 +26,7 @@ ActingFor = Annotated[
 
 
 def reader(caller: Caller, acting_for: str | None) -> UserId:
-    """The user who calls, by their own token, or whom a backend vouches for.
+    """Return the user who calls, by their own token, or whom a backend vouches for.
 
     Forbidden where it may not vouch, or a user's token comes with another's name; InvalidRequest where nobody is named.
     """

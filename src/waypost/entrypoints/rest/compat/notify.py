@@ -1,4 +1,4 @@
-"""``POST /v1/notify``: the intake of S1, in its own words."""
+"""``POST /v1/notify``: the notify API, translated onto the intake."""
 
 from __future__ import annotations
 
@@ -64,15 +64,15 @@ async def submit_notify(api: Api, caller: Caller, header_key: str | None, body: 
         ttl=asked.ttl_seconds,
     )
     made = await accept(api, caller, header_key, submission)
-    word = notification_word(Vocabulary.S1, made.status)
-    assert word is not None, "S1 has a word for every status of a notification"
+    word = notification_word(Vocabulary.NOTIFY, made.status)
+    assert word is not None, "the notify API has a word for every status of a notification"
     return (200 if made.deduplicated else 202), Notified(made.id, word, made.deduplicated)
 
 
 @post(
     PATH,
-    tags=["Other shapes"],
-    summary="Submit a notification, as S1 does",
+    tags=["Other APIs"],
+    summary="Submit a notification (notify API)",
     operation_id="notify",
     opt=speaks(
         {202: Notified, 200: Notified},
@@ -88,7 +88,7 @@ async def submit_notify(api: Api, caller: Caller, header_key: str | None, body: 
     ),
 )
 async def notify(request: Call, body: RawBody, header_key: HeaderKey = None) -> Response[bytes]:
-    """The same as `POST /v1/notifications` with fewer fields; with `Idempotency-Key` a repeat is told by the key."""
+    """Submit one as `POST /v1/notifications` does, with fewer fields; `Idempotency-Key` tells a repeat."""
     return answer(*await submit_notify(api_of(request), request.user, header_key, body))
 
 

@@ -1,4 +1,4 @@
-"""``/api/notifications``: creating and reading notifications as S3 does, a user's own by pages."""
+"""``/api/notifications``: the user API, with which users create and read notifications of their own."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from waypost.entrypoints.access import READS_OWN, SENDS_OWN
 from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest.answers import ONE_CODES, answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
-from waypost.entrypoints.rest.parameters import HeaderKey, PathId, id_in
-from waypost.entrypoints.rest.shapes.api_rows import (
+from waypost.entrypoints.rest.compat.reader import ActingFor, reader
+from waypost.entrypoints.rest.compat.user_rows import (
     DEFAULT_TYPE,
     Created,
     CreatedAnswer,
@@ -34,12 +34,12 @@ from waypost.entrypoints.rest.shapes.api_rows import (
     row,
     shown_at,
 )
-from waypost.entrypoints.rest.shapes.reader import ActingFor, reader
+from waypost.entrypoints.rest.parameters import HeaderKey, PathId, id_in
 from waypost.entrypoints.rest.submitting import accept
 from waypost.ports.views import NotificationDetail, PageQuery
 
 MOST_AT_ONCE = 100
-_S3 = Vocabulary.S3
+_USER_API = Vocabulary.USER_API
 _E = ErrorCode
 
 
@@ -63,8 +63,8 @@ _notification = msgspec.json.Decoder(SubmittedNotification)
 
 @post(
     "/api/notifications",
-    tags=["Other shapes"],
-    summary="Create a notification, as S3 does",
+    tags=["Other APIs"],
+    summary="Create a notification (user API)",
     operation_id="postNotification",
     status_code=201,
     opt=speaks(
@@ -80,8 +80,10 @@ _notification = msgspec.json.Decoder(SubmittedNotification)
 async def create(
     request: Call, body: RawBody, header_key: HeaderKey = None, acting_for: ActingFor = None
 ) -> Response[bytes]:
-    """Control characters are removed from `title` and `body`. An end user, or a backend acting for one, may notify
-    only that user."""
+    """Create a notification; control characters are removed from `title` and `body`.
+
+    An end user, or a backend acting for one, may notify only that user.
+    """
     api = api_of(request)
     submission = _submission(decode(_notification, body))
     if submission.user_id != request.user.user and Scope.SEND_ANY_USER not in request.user.scopes:
@@ -89,7 +91,7 @@ async def create(
     if acting_for is not None and reader(request.user, acting_for) != submission.user_id:
         raise WaypostError("a user may create notifications for themselves alone", ErrorCode.FORBIDDEN)
     made = await accept(api, request.user, header_key, submission)
-    status = Status(notification_word(_S3, made.status) or Status.PENDING)
+    status = Status(notification_word(_USER_API, made.status) or Status.PENDING)
     created = Created(made.id, status, shown_at(parse_id(made.id)))
     return answer(200 if made.deduplicated else 201, CreatedAnswer(created))
 
@@ -113,8 +115,8 @@ def _submission(said: SubmittedNotification) -> Submission:
 
 @get(
     "/api/notifications",
-    tags=["Other shapes"],
-    summary="List a user's notifications, as S3 does",
+    tags=["Other APIs"],
+    summary="List a user's notifications (user API)",
     operation_id="listOwnNotifications",
     opt=speaks({200: NotificationList}, READS_OWN, enveloped=True),
 )
@@ -128,12 +130,12 @@ async def own(
         str | None, QueryParameter(min_length=1, max_length=50, description="Only of this type.", required=False)
     ] = None,
 ) -> Response[bytes]:
-    """Newest first: visible notifications that the user has not deleted."""
+    """List visible notifications that the user has not deleted, newest first."""
     at_once = min(limit, MOST_AT_ONCE)
     query = PageQuery(
         app=request.user.app,
         user_id=reader(request.user, acting_for),
-        statuses=readable_in(_S3) if status is None else meant_by(_S3, status),
+        statuses=readable_in(_USER_API) if status is None else meant_by(_USER_API, status),
         types=() if type is None else (type, None) if type == DEFAULT_TYPE else (type,),
         offset=(page - 1) * at_once,
         limit=at_once,
@@ -150,25 +152,25 @@ async def own(
 
 @get(
     "/api/notifications/{notification_id:str}",
-    tags=["Other shapes"],
-    summary="Look up a user's notification, as S3 does",
+    tags=["Other APIs"],
+    summary="Look up a user's notification (user API)",
     operation_id="getOwnNotification",
     opt=speaks({200: NotificationAnswer}, READS_OWN, codes=(_E.NOT_FOUND,), enveloped=True),
 )
 async def look_up_own(request: Call, notification_id: PathId, acting_for: ActingFor = None) -> Response[bytes]:
-    """Answers 404 for another user's notification and for a deleted one."""
+    """Answer 404 for another user's notification and for a deleted one."""
     return answer(200, NotificationAnswer(row(await _own(request, notification_id, reader(request.user, acting_for)))))
 
 
 @patch(
     "/api/notifications/{notification_id:str}/read",
-    tags=["Other shapes"],
-    summary="Mark a notification as read, as S3 does",
+    tags=["Other APIs"],
+    summary="Mark a notification as read (user API)",
     operation_id="readOwnNotification",
     opt=speaks({200: NotificationAnswer}, READS_OWN, codes=(_E.NOT_FOUND, _E.SHUTTING_DOWN), enveloped=True),
 )
 async def mark_read(request: Call, notification_id: PathId, acting_for: ActingFor = None) -> Response[bytes]:
-    """Sets `read_at`; a repeated call leaves it unchanged."""
+    """Set `read_at`; a repeated call leaves it unchanged."""
     api, user = api_of(request), reader(request.user, acting_for)
     detail = await _own(request, notification_id, user)
     await api.marks.read(detail.record.notification.id, api.clock.now())
@@ -177,13 +179,13 @@ async def mark_read(request: Call, notification_id: PathId, acting_for: ActingFo
 
 @patch(
     "/api/notifications/{notification_id:str}/unread",
-    tags=["Other shapes"],
+    tags=["Other APIs"],
     summary="Mark a notification as not read",
     operation_id="unreadOwnNotification",
     opt=speaks({200: NotificationAnswer}, READS_OWN, codes=(_E.NOT_FOUND, _E.SHUTTING_DOWN), enveloped=True),
 )
 async def mark_unread(request: Call, notification_id: PathId, acting_for: ActingFor = None) -> Response[bytes]:
-    """Sets `read_at` to null."""
+    """Set `read_at` to null."""
     api, user = api_of(request), reader(request.user, acting_for)
     detail = await _own(request, notification_id, user)
     await api.marks.unread(detail.record.notification.id)
@@ -192,14 +194,14 @@ async def mark_unread(request: Call, notification_id: PathId, acting_for: Acting
 
 @delete(
     "/api/notifications/{notification_id:str}",
-    tags=["Other shapes"],
-    summary="Delete a notification from a user's history, as S3 does",
+    tags=["Other APIs"],
+    summary="Delete a notification from a user's history (user API)",
     operation_id="deleteOwnNotification",
     status_code=200,
     opt=speaks({200: NotificationAnswer}, READS_OWN, codes=(_E.NOT_FOUND, _E.SHUTTING_DOWN), enveloped=True),
 )
 async def hide(request: Call, notification_id: PathId, acting_for: ActingFor = None) -> Response[bytes]:
-    """The user no longer sees it; under `/v1` it stays as long as any other."""
+    """Hide it from its user; under `/v1` it stays as long as any other."""
     api = api_of(request)
     detail = await _own(request, notification_id, reader(request.user, acting_for))
     await api.marks.hide(detail.record.notification.id, api.clock.now())
@@ -207,7 +209,7 @@ async def hide(request: Call, notification_id: PathId, acting_for: ActingFor = N
 
 
 async def _own(request: Call, path_part: str, user: UserId) -> NotificationDetail:
-    """A notification that *user* sees as theirs; a duplicate's record stands for the first."""
+    """Find a notification that *user* sees as theirs; a duplicate's record stands for the first."""
     views, app = api_of(request).views, request.user.app
     detail = await views.detail(app, id_in(path_part))
     if detail is not None and detail.record.duplicate_of is not None:

@@ -1,4 +1,4 @@
-"""The envelope of S3: whatever is answered under ``/api`` says whether it succeeded."""
+"""The envelope of the user API: every answer under ``/api`` says whether it succeeded."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ class FailedAnswer(Struct, frozen=True):
 
 
 def encode_failed(problem: Problem) -> tuple[bytes, str]:
-    """A refusal's body, and its media type."""
+    """Encode a refusal's body; return it with its media type."""
     return msgspec.json.encode(FailedAnswer(problem)), JSON_TYPE
