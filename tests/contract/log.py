@@ -30,7 +30,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # its types do
 from tests.contract.log_clients import LogTopics
 from tests.contract.sql import SqlUnderTest
 from waypost.domain.amendment import Amended, Amendment, Withdraw
-from waypost.domain.backlog import Waiting
+from waypost.domain.backlog import Lags, Waiting
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.progress import Stale
@@ -305,6 +305,12 @@ class Attentive:
         """See Work."""
         await self._under_test.recorded()
         return await self._work.backlog(now, counts_from)
+
+    async def lag(self) -> Lags:
+        """See Work."""
+        await self._under_test.caught_up()
+        await self._under_test.recorded()
+        return await self._work.lag()
 
 
 class Recorded:
