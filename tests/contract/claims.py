@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from tests.contract.bench import APP, OTHER_APP
 from tests.contract.sql import SqlUnderTest
 from waypost.domain.amendment import Amended, Amendment
-from waypost.domain.backlog import Waiting
+from waypost.domain.backlog import Lags, Waiting
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.progress import Stale
@@ -193,3 +193,7 @@ class Both:
     async def backlog(self, now: Instant, counts_from: int) -> Waiting:
         """See Work."""
         return await self.work.backlog(now, counts_from)
+
+    async def lag(self) -> Lags:
+        """See Work; who routes hears of what is new."""
+        return await self.routes.lag()

@@ -30,7 +30,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # its types do
 from tests.contract.log_clients import LogTopics
 from tests.contract.sql import SqlUnderTest
 from waypost.domain.amendment import Amended, Amendment, Withdraw
-from waypost.domain.backlog import Waiting
+from waypost.domain.backlog import Lags, Waiting
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.progress import Stale
@@ -179,10 +179,10 @@ class LogUnderTest(SqlUnderTest):
         return found
 
     async def caught_up(self) -> None:
-        """Return when the workers have received all that is in the log by now."""
+        """Return when the workers have received all that is in the log by now, or as much as they read ahead."""
         ends = await self.ends(self.topics.work)
         async with asyncio.timeout(_ANSWER_S):
-            while self._is_moving() or any(self._positions().get(place, -1) < end for place, end in ends.items()):  # noqa: ASYNC110 - no hook in the product
+            while self._is_moving() or any(self._is_behind(place, end) for place, end in ends.items()):  # noqa: ASYNC110 - no hook in the product
                 await asyncio.sleep(_LOOK_S)
 
     async def heard(self, taken_back: Sequence[tuple[AppId, NotificationId]]) -> None:
@@ -231,12 +231,10 @@ class LogUnderTest(SqlUnderTest):
         held = [log._assignment._parts.values() for log in self._logs.values()]
         return not all(held) or any(part.is_leaving for parts in held for part in parts)
 
-    def _positions(self) -> Mapping[PartitionRef, int]:
-        return {
-            place: part.progress.position
-            for log in self._logs.values()
-            for place, part in log._assignment._parts.items()
-        }
+    def _is_behind(self, place: PartitionRef, end: int) -> bool:
+        """Whether a worker has still to receive what is there before *end*; one that has enough in hand has not."""
+        part = next((parts[place] for log in self._logs.values() if place in (parts := log._assignment._parts)), None)
+        return part is None or (part.progress.position < end and not part.is_paused)
 
 
 class Attentive:
@@ -307,6 +305,12 @@ class Attentive:
         """See Work."""
         await self._under_test.recorded()
         return await self._work.backlog(now, counts_from)
+
+    async def lag(self) -> Lags:
+        """See Work."""
+        await self._under_test.caught_up()
+        await self._under_test.recorded()
+        return await self._work.lag()
 
 
 class Recorded:

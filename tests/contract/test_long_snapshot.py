@@ -103,6 +103,7 @@ async def test_a_worker_looks_for_fresh_work_from_where_it_stands(opened: SqlUnd
             for app in list(tail.apps(connection, Lane.NORMAL)):
                 assert tail.read(connection, Lane.NORMAL, app, 10, lambda _: False) == []
             assert tail.depth(connection, Lane.NORMAL, 1_000) == 0
+            assert tail.oldest(connection) == {}
 
         once()
         return touched(connection, once)

@@ -12,7 +12,7 @@ from tests.memory.settle import settle
 from tests.memory.steps import close_intents, withdraw
 from tests.memory.store import LEASABLE, Hold, LeasedPart, MemoryStore, StoredRow
 from waypost.domain.amendment import Amended, Amendment
-from waypost.domain.backlog import Waiting
+from waypost.domain.backlog import AppLag, Lags, Waiting
 from waypost.domain.delivery import OpenTarget, Receipt
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.moves import Moved
@@ -143,6 +143,16 @@ class MemoryWork:
         """See Work."""
         begun = (row.notification for row in self._store.open.values() if (row.due_at or LEASABLE) <= now)
         return Counter((each.lane, each.app) for each in begun)
+
+    async def lag(self) -> Lags:
+        """See Work."""
+        open_in = Counter((row.notification.lane, row.notification.app) for row in self._store.open.values())
+        oldest: dict[tuple[Lane, AppId], Instant] = {}
+        for row in self._store.open.values():
+            key = row.notification.lane, row.notification.app
+            if row.due_at == LEASABLE:
+                oldest[key] = min(row.notification.created_at, oldest.get(key, row.notification.created_at))
+        return {key: AppLag(n, oldest.get(key)) for key, n in open_in.items()}
 
     def _leasable(self, lane: Lane) -> dict[AppId, deque[tuple[StoredRow, list[LeasedPart]]]]:
         """Find what could be leased now, by app: fresh work in accept order, released work between as it was."""

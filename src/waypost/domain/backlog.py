@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from enum import StrEnum
 
@@ -9,9 +10,47 @@ from msgspec import Struct
 
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Lane
+from waypost.domain.time import Instant
 
 Waiting = Mapping[tuple[Lane, AppId | None], int]
 """Open notifications by lane and app; None stands for those of which the app is not known yet."""
+
+
+class AppLag(Struct, frozen=True):
+    """The lag of delivery for one app in one lane."""
+
+    open: int
+    """Notifications that are accepted and not final, scheduled ones included."""
+    oldest: Instant | None = None
+    """When the oldest was accepted of which the first attempt is not over; None: there is none."""
+
+
+Lags = Mapping[tuple[Lane, AppId | None], AppLag]
+"""The lag by lane and app; None stands for apps that are summed up or not known yet."""
+
+
+def of_largest(lags: Lags, most: int) -> Lags:
+    """Keep the *most* apps of each lane that have most open, and sum up the others."""
+    by_lane: defaultdict[Lane, list[tuple[AppId, AppLag]]] = defaultdict(list)
+    rest: defaultdict[Lane, list[AppLag]] = defaultdict(list)
+    for (lane, app), lag in lags.items():
+        if app is None:
+            rest[lane].append(lag)
+        else:
+            by_lane[lane].append((app, lag))
+    kept: dict[tuple[Lane, AppId | None], AppLag] = {}
+    for lane, apps in by_lane.items():
+        apps.sort(key=lambda each: (-each[1].open, each[0]))
+        kept.update({(lane, app): lag for app, lag in apps[:most]})
+        rest[lane] += [lag for _, lag in apps[most:]]
+    kept.update({(lane, None): _sum(others) for lane, others in rest.items() if others})
+    return kept
+
+
+def _sum(lags: list[AppLag]) -> AppLag:
+    return AppLag(
+        sum(lag.open for lag in lags), min((lag.oldest for lag in lags if lag.oldest is not None), default=None)
+    )
 
 
 class Full(StrEnum):

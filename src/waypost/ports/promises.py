@@ -28,6 +28,8 @@ class Promise(StrEnum):
     """New notifications of one user are taken up in the order in which they were accepted."""
     TAKES_TURNS = "takes_turns"
     """Apps take turns, so that one with much work does not hold up the others."""
+    BOUNDS_BUSY_APPS = "bounds_busy_apps"
+    """What an app sends is taken up in the next turn, however much another app has waiting."""
     SETTLES_WHOLE = "settles_whole"
     """All that follows from an attempt is written together or not at all, and of two outcomes the first counts."""
     KEEPS_TIME = "keeps_time"

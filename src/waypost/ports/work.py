@@ -8,7 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from waypost.domain.amendment import Amended, Amendment
-from waypost.domain.backlog import Waiting
+from waypost.domain.backlog import Lags, Waiting
 from waypost.domain.dedup import Claim
 from waypost.domain.delivery import OpenTarget, Receipt, Target
 from waypost.domain.device import Device
@@ -220,5 +220,13 @@ class Work(Leases, Protocol):
 
         What is scheduled for after *now* does not count, nor do recipients of bulk jobs of whom nothing is stored yet.
         A lane with fewer than *counts_from* may be left out.
+        """
+        ...
+
+    async def lag(self) -> Lags:
+        """Count what is open by lane and app, and find since when the oldest waits for its first attempt to be over.
+
+        Recipients of bulk jobs of whom nothing is stored yet do not count. What it costs grows with apps and lanes, not
+        with what waits.
         """
         ...

@@ -17,6 +17,7 @@ from waypost.ports.peers import Peers
 from waypost.runtime.delivery_context import DeliveryContext
 from waypost.runtime.duties import Duties, DutyContext
 from waypost.runtime.ending import FAILED_DRAIN_S, ended_by, landed, senders_stopped, told_to_stop
+from waypost.runtime.lag import LAG_S, LagWatch
 from waypost.runtime.lane import LaneLoop
 from waypost.runtime.leasing import LeaseLoop
 from waypost.runtime.parked import ParkedWork
@@ -143,6 +144,8 @@ class Worker:
     def _tickers(self) -> list[Coroutine[None, None, None]]:
         tickers: list[Ticker] = [("depth", DEPTH_S, self._measure)]
         if self._delivers:
+            lag = LagWatch(self._work, self._context.clock, self._context.telemetry)
+            tickers.append(("lag", LAG_S, lag.measure))
             tickers.append(("pulse", TIMER_S, self._pulse.beat))
             tickers.append(("timer", TIMER_S, self._release))
             tickers.append(("shares", SHARES_S, self._balance))

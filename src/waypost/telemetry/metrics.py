@@ -10,6 +10,9 @@ class MetricKind(StrEnum):
 
     COUNTER = "counter"
     GAUGE = "gauge"
+    """The sum over the living workers."""
+    MAXIMUM = "maximum"
+    """A gauge of which the largest of the living workers is read, since each tells of the whole store."""
     HISTOGRAM = "histogram"
 
 
@@ -73,6 +76,18 @@ class Metric(Enum):
     COMMIT_SECONDS = ("waypost_commit_seconds", MetricKind.HISTOGRAM, (), "Time of one group commit")
     COMMIT_ROWS = ("waypost_commit_operations", MetricKind.HISTOGRAM, (), "Operations in one group commit")
     DEPTH = ("waypost_queue_depth", MetricKind.GAUGE, ("lane",), "Items leasable now")
+    OPEN = (
+        "waypost_open_notifications",
+        MetricKind.MAXIMUM,
+        ("lane", "app"),
+        "Notifications that are not final; apps beyond the 20 largest of a lane are summed up",
+    )
+    OLDEST_NEW = (
+        "waypost_oldest_new_seconds",
+        MetricKind.MAXIMUM,
+        ("lane", "app"),
+        "Age of the oldest notification of which the first attempt is not over",
+    )
     IN_FLIGHT = ("waypost_in_flight", MetricKind.GAUGE, ("credential",), "Deliveries handed to a sender")
     IN_FLIGHT_LIMIT = (
         "waypost_in_flight_limit",

@@ -17,6 +17,7 @@ from waypost.telemetry import Metric
 sink = PrometheusSink(Path(sys.argv[1]))
 sink.count(Metric.ACCEPTED, 3, app="demo", lane="high")
 sink.gauge(Metric.IN_FLIGHT, 5, credential="demo/apns")
+sink.gauge(Metric.OPEN, 7, lane="high", app="demo")
 sink.observe(Metric.COMMIT_SECONDS, 0.004)
 sink.observe(Metric.COMMIT_ROWS, 40)
 if sys.argv[2] == "renders":
@@ -108,3 +109,9 @@ def test_the_files_hold_real_blocks(tmp_path: Path) -> None:
     worker(tmp_path)
     for file in tmp_path.glob("*.db"):
         assert file.stat().st_blocks * 512 >= file.stat().st_size
+
+
+def test_what_each_worker_tells_of_the_whole_store_is_not_summed(tmp_path: Path) -> None:
+    worker(tmp_path)
+    _, both = worker(tmp_path, "renders")
+    assert both["waypost_open_notifications app=demo lane=high"] == 7

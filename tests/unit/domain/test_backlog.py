@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from waypost.domain.backlog import Backlog, Full
+from waypost.domain.backlog import AppLag, Backlog, Full, of_largest
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Lane
+from waypost.domain.time import Instant
 
 LIMIT = 1_200
 ONE, OTHER = AppId("one"), AppId("other")
@@ -53,3 +54,15 @@ def test_nobody_is_refused_below_what_is_counted(limit: int) -> None:
     backlog = Backlog(limit, is_shared=True)
     fewer = backlog.counts_from - 1
     assert Backlog(limit, is_shared=True, waiting={(Lane.NORMAL, ONE): fewer}).full(Lane.NORMAL, ONE) is None
+
+
+def test_the_largest_apps_of_each_lane_are_named_and_the_others_summed_up() -> None:
+    lags: dict[tuple[Lane, AppId | None], AppLag]
+    lags = {(Lane.NORMAL, AppId(f"app-{n}")): AppLag(n, Instant(1_000 - n)) for n in range(1, 6)}
+    lags[Lane.HIGH, AppId("app-1")] = AppLag(7)
+    assert of_largest(lags, 2) == {
+        (Lane.NORMAL, AppId("app-5")): AppLag(5, Instant(995)),
+        (Lane.NORMAL, AppId("app-4")): AppLag(4, Instant(996)),
+        (Lane.NORMAL, None): AppLag(6, Instant(997)),
+        (Lane.HIGH, AppId("app-1")): AppLag(7),
+    }

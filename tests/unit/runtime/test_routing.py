@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.runtime.bench import APP, PLATFORMS, LaneBench, until
 from waypost.domain.amendment import Amended, Amendment
-from waypost.domain.backlog import Waiting
+from waypost.domain.backlog import Lags, Waiting
 from waypost.domain.channel import Channel
 from waypost.domain.device import Registration
 from waypost.domain.ids import DeviceId, UserId
@@ -78,6 +78,10 @@ class Apart:
     async def backlog(self, now: Instant, counts_from: int) -> Waiting:
         """See Work."""
         return await self.inner.backlog(now, counts_from)
+
+    async def lag(self) -> Lags:
+        """See Work."""
+        return await self.inner.lag()
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 COUNTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000)
 
 _COUNTED_KINDS = ("counter", "histogram")
-_FILE_KINDS = (*_COUNTED_KINDS, "gauge_livesum")
+_FILE_KINDS = (*_COUNTED_KINDS, "gauge_livesum", "gauge_livemax")
 _DEAD = "dead"
 """The name in place of a process id for the counters of all workers that died, so that restarts do not add files."""
 
@@ -65,7 +65,7 @@ class PrometheusSink(Silent):
         series.inc(n)
 
     def gauge(self, metric: Metric, value: float, /, **labels: str) -> None:
-        """Set this worker's part of a gauge; what is read is the sum over the living workers."""
+        """Set this worker's part of a gauge; what is read is the sum over the living workers, or the largest."""
         series = self._labelled(metric, labels)
         assert isinstance(series, Gauge)
         series.set(value)
@@ -99,6 +99,8 @@ def _declared(metric: Metric, registry: CollectorRegistry) -> _Series:
             return Counter(metric.label, metric.meaning, metric.labels, registry=registry)
         case MetricKind.GAUGE:
             return Gauge(metric.label, metric.meaning, metric.labels, registry=registry, multiprocess_mode="livesum")
+        case MetricKind.MAXIMUM:
+            return Gauge(metric.label, metric.meaning, metric.labels, registry=registry, multiprocess_mode="livemax")
         case MetricKind.HISTOGRAM:
             buckets = SECONDS if metric.label.endswith("_seconds") else COUNTS
             return Histogram(metric.label, metric.meaning, metric.labels, registry=registry, buckets=buckets)

@@ -135,6 +135,16 @@ class TaskQueue:
             found.update({(lane, app): len(queue) for app, queue in queues.items()})
         return found
 
+    def oldest(self) -> dict[tuple[Lane, AppId | None], Instant]:
+        """Find when the first leasable task of each lane and app that was never tried was accepted, or was due."""
+        found: dict[tuple[Lane, AppId | None], Instant] = {}
+        for lane, queues in self._ready.items():
+            for app, queue in queues.items():
+                fresh = next((each.task.notification for each in queue if each.task.targets is None), None)
+                if fresh is not None:
+                    found[lane, app] = fresh.scheduled_at or fresh.created_at
+        return found
+
     def put(self, entry: TaskEntry, *, first: bool = False) -> None:
         """Make a task leasable, behind the others of its app or (given back) before them."""
         notification = entry.task.notification

@@ -23,7 +23,7 @@ from waypost.domain.amendment import (
     Withdraw,
     gathered,
 )
-from waypost.domain.backlog import Waiting
+from waypost.domain.backlog import AppLag, Lags, Waiting
 from waypost.domain.errors import Unavailable, WaypostError
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
@@ -248,6 +248,24 @@ class LogWork:
             known = sum(n for (of_lane, _), n in recorded_more.items() if of_lane is lane)
             if (unread := self._assignment.behind(lane) - known) > 0:
                 found[lane, None] = unread
+        return found
+
+    async def lag(self) -> Lags:
+        """See Work; the larger count and the older one of what is recorded and what this process has of the log."""
+        try:
+            recorded = await self._stored.lag()
+        except Unavailable:
+            recorded = {}
+        queued, oldest = self._assignment.task_queue.by_app(), self._assignment.task_queue.oldest()
+        found: dict[tuple[Lane, AppId | None], AppLag] = dict(recorded)
+        for key, n in queued.items():
+            known = found.get(key, AppLag(0))
+            since = [at for at in (known.oldest, oldest.get(key)) if at is not None]
+            found[key] = AppLag(max(n, known.open), min(since, default=None))
+        for lane in Lane:
+            counted = sum(max(0, recorded[key].open - queued[key]) for key in recorded if key[0] is lane)
+            if (unread := self._assignment.behind(lane) - counted) > 0:
+                found[lane, None] = AppLag(unread)
         return found
 
     def withdrawals_came(self) -> None:

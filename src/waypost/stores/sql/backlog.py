@@ -7,8 +7,9 @@ scheduled each row is counted in its index, but only of lanes that may be full.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
-from waypost.domain.backlog import Waiting
+from waypost.domain.backlog import AppLag, Lags, Waiting
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
@@ -19,6 +20,12 @@ _SCHEDULED = (
     "SELECT app, count(*) FROM notification INDEXED BY notification_due_of_app"
     " WHERE lane = ? AND due_at > 0 AND due_at > ? GROUP BY app"
 )
+
+
+def lags(connection: Connection, oldest: Mapping[tuple[Lane, AppId], Instant]) -> Lags:
+    """See Work.lag; *oldest* is known."""
+    open_in = {(Lane(lane), AppId(app)): n for lane, app, n in connection.execute(_OPEN).fetchall() if n > 0}
+    return {key: AppLag(open_in.get(key, 0), oldest.get(key)) for key in (*open_in, *(oldest.keys() - open_in.keys()))}
 
 
 def backlog(connection: Connection, now: Instant, counts_from: int) -> Waiting:

@@ -290,6 +290,10 @@ class Tail(Protocol):
         """Count the fresh rows, leased or not, up to *most*."""
         ...
 
+    def oldest(self, connection: Connection, /) -> dict[tuple[Lane, AppId], Instant]:
+        """Find when the oldest fresh row of each lane and app was accepted, among those heard of until now."""
+        ...
+
 
 class Engine(Protocol):
     """A database, and how it is opened."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from waypost.domain.ids import SHARDS, AppId, NotificationId
 from waypost.domain.notification import Lane
+from waypost.domain.time import Instant
 from waypost.ports.work import NewNotification, WorkItem
 from waypost.stores.sql.engine import Connection
 from waypost.stores.sql.rows import NOTIFICATION, NOTIFICATION_WIDTH, notification_of
@@ -33,6 +34,10 @@ _DEPTH = (
     " WHERE lane = ? AND due_at = 0{shards} LIMIT ?) AS fresh"
 )
 
+_OLDEST = (
+    "SELECT created_at FROM notification INDEXED BY notification_fresh"
+    " WHERE lane = ? AND app = ? AND due_at = 0 ORDER BY seq LIMIT 1"
+)
 
 _NO_SHARD = -1
 """The number of no shard: for an empty list SQLite finds no plan on the index named."""
@@ -100,6 +105,11 @@ class FreshTail:
         """Count the fresh rows, leased or not, up to *most*."""
         row: tuple[int] = connection.execute(self._depth, (lane, most)).fetchone()
         return row[0]
+
+    def oldest(self, connection: Connection) -> dict[tuple[Lane, AppId], Instant]:
+        """See Tail: two steps down the index for each app."""
+        apps = [(lane, app) for lane in Lane for app in apps_with_fresh_rows(connection, lane)]
+        return {key: Instant(connection.execute(_OLDEST, key).fetchone()[0]) for key in apps}
 
 
 def open_in(connection: Connection, lane: Lane) -> int:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 
 from waypost.domain.amendment import Amended, Amendment
-from waypost.domain.backlog import Waiting
+from waypost.domain.backlog import Lags, Waiting
 from waypost.domain.ids import SHARDS, AppId, NotificationId, shard_of
 from waypost.domain.notification import Lane
 from waypost.domain.progress import Stale
@@ -22,7 +22,7 @@ from waypost.ports.promises import EVERY_PROMISE
 from waypost.ports.work import Acceptance, Lease, NewNotification, Replay, Settled, WorkItem
 from waypost.stores.sql.accept import accept_kind
 from waypost.stores.sql.amendments import Amendments
-from waypost.stores.sql.backlog import backlog
+from waypost.stores.sql.backlog import backlog, lags
 from waypost.stores.sql.bulk_pieces import Pieces, running_jobs
 from waypost.stores.sql.bulk_settle import SETTLE_RECIPIENTS, PieceSettled
 from waypost.stores.sql.database import Database
@@ -156,6 +156,12 @@ class SqlWork:
     async def backlog(self, now: Instant, counts_from: int) -> Waiting:
         """See Work; of the whole store."""
         return await self._database.read(lambda connection: backlog(connection, now, counts_from))
+
+    async def lag(self) -> Lags:
+        """See Work; of the whole store."""
+        async with self._reading:
+            oldest = await self._database.read_to_lease(self._tail.oldest)
+        return await self._database.read(lambda connection: lags(connection, oldest))
 
     async def lease_recipients(self, n: int) -> list[WorkItem]:
         """Lease at most *n* recipients of running bulk jobs, where others carry everything else."""

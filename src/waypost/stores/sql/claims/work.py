@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 
 from waypost.domain.amendment import Amended, Amendment, gathered
-from waypost.domain.backlog import Waiting
+from waypost.domain.backlog import Lags, Waiting
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Lane
@@ -26,6 +26,7 @@ from waypost.ports.promises import EVERY_PROMISE
 from waypost.ports.work import Acceptance, Lease, NewNotification, Replay, Settled, WorkItem
 from waypost.stores.sql.accept import accept_kind
 from waypost.stores.sql.amendments import spread
+from waypost.stores.sql.backlog import lags
 from waypost.stores.sql.claims.amend import AMEND
 from waypost.stores.sql.claims.held import Held
 from waypost.stores.sql.claims.lease import LEASE, NOTHING, Leased, LeaseRequest, Part, first_waiting
@@ -181,6 +182,12 @@ class ClaimedWork:
     async def backlog(self, now: Instant, counts_from: int) -> Waiting:
         """See Work; of the whole store."""
         return await self._stored.backlog(now, counts_from)
+
+    async def lag(self) -> Lags:
+        """See Work; of the whole store."""
+        async with self._leasing:
+            oldest = await self._database.read_to_lease(self._tail.oldest)
+        return await self._database.read(lambda connection: lags(connection, oldest))
 
     def tell(self, lanes: Iterable[Lane]) -> None:
         """Tell every worker that these lanes have work, this one first."""

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
+from waypost.domain.time import Instant
 from waypost.ports.work import NewNotification, WorkItem
 from waypost.stores.sql.engine import Connection
 from waypost.stores.sql.lease import READ, apps_with_fresh_rows, in_shards
@@ -45,6 +46,12 @@ SELECT asked.app, (
     SELECT count(*) FROM (SELECT 1 FROM notification
         WHERE lane = ?1 AND app = asked.app AND due_at = 0 AND seq > floor{shards} LIMIT ?4) AS fresh
 ) FROM unnest(?2, ?3) AS asked (app, floor)
+"""
+_OLDEST = """\
+SELECT asked.lane, asked.app, (
+    SELECT created_at FROM notification WHERE lane = asked.lane AND app = asked.app AND due_at = 0 AND seq > floor
+    ORDER BY seq LIMIT 1
+) FROM unnest(?, ?, ?) AS asked (lane, app, floor)
 """
 _NOTHING = 1 << 62
 
@@ -172,6 +179,13 @@ class ArrivalTail:
             self._floors[key] = max(self._head, self._heads.get(key, 0)) if first is None else first - 1
         counted: int = sum(row[2] for row in rows)
         return min(most, counted)
+
+    def oldest(self, connection: Connection) -> dict[tuple[Lane, AppId], Instant]:
+        """See Tail: one statement, and one step down the index for each lane and app, from its floor."""
+        lanes, apps = Texts(lane for lane, _ in self._floors), Texts(app for _, app in self._floors)
+        asked = (lanes, apps, Numbers(self._floors.values()))
+        rows = connection.execute(_OLDEST, asked).fetchall() if self._floors else []
+        return {(Lane(lane), AppId(app)): Instant(at) for lane, app, at in rows if at is not None}
 
 
 def _now_s() -> float:
