@@ -180,6 +180,8 @@ def test_secrets_come_from_variables_and_files(tmp_path: Path) -> None:
         ("apps: {demo: {}, demo: {}}", "", "line 1: 'demo' twice"),
         ("apps: {1: {}}", "", "a key is text"),
         ("apps: {demo: {}\nsecret: abc", "", "line 2"),
+        ("apps: {demo: {}}\x01", "", "a character that YAML does not allow"),
+        ("apps: {demo: {}}\0", "", "a character that YAML does not allow"),
         ("apps: {demo: {device_cap: '${NOT_SET}'}}", "apps.demo.device_cap", "variable NOT_SET is not set"),
         ("apps: {demo: {}}\nsources: {a: {app: demo}}", "sources.a", "is either"),
         (f"apps: {{demo: {{}}}}\nsources: {{a: {{app: demo, {REDIS}, {KAFKA}}}}}", "sources.a", "is either"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -21,15 +22,14 @@ def numbers() -> rsa.RSAPrivateNumbers:
 
 
 def account(folder: Path, numbers: rsa.RSAPrivateNumbers, **changed: int) -> FcmSettings:
-    """The settings of an account whose key has these *numbers*, some of them *changed*."""
-    names = ("p", "q", "d", "dmp1", "dmq1", "iqmp")
-    given = {name: getattr(numbers, name) for name in names} | changed
-    made = rsa.RSAPrivateNumbers(**given, public_numbers=numbers.public_numbers)
-    pem = made.private_key(unsafe_skip_rsa_key_validation=True).private_bytes(
-        Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
-    )
+    """The settings of an account whose key has these *numbers*, some of them *changed* in its file."""
+    key = numbers.private_key().private_bytes(Encoding.DER, PrivateFormat.TraditionalOpenSSL, NoEncryption())
+    for name, value in changed.items():
+        length = (getattr(numbers, name).bit_length() + 7) // 8
+        key = key.replace(getattr(numbers, name).to_bytes(length), value.to_bytes(length))
+    pem = f"-----BEGIN RSA PRIVATE KEY-----\n{b64encode(key).decode()}\n-----END RSA PRIVATE KEY-----\n"
     file = folder / "fcm.json"
-    file.write_text(json.dumps({"project_id": "p", "client_email": "e", "private_key": pem.decode()}))
+    file.write_text(json.dumps({"project_id": "p", "client_email": "e", "private_key": pem}))
     return FcmSettings(service_account_file=str(file))
 
 
@@ -38,9 +38,10 @@ def test_a_sound_key_signs(tmp_path: Path, numbers: rsa.RSAPrivateNumbers) -> No
     assert read.assertion(Instant(0)).count(".") == 2
 
 
-def test_a_damaged_key_is_found_out(tmp_path: Path, numbers: rsa.RSAPrivateNumbers) -> None:
-    """Its exponents are not those of its modulus; of one alone OpenSSL would make good the damage."""
-    settings = account(tmp_path, numbers, d=numbers.d ^ 4, dmp1=numbers.dmp1 ^ 4)
+@pytest.mark.parametrize("damaged", [("d", "dmp1"), ("p",), ("q",), ("d",), ("dmp1",), ("dmq1",), ("iqmp",)])
+def test_a_damaged_key_is_found_out(tmp_path: Path, numbers: rsa.RSAPrivateNumbers, damaged: tuple[str, ...]) -> None:
+    """Its numbers are not those of one key, whichever of them it is."""
+    settings = account(tmp_path, numbers, **{name: getattr(numbers, name) ^ 4 for name in damaged})
     with pytest.raises(ConfigurationError) as caught:
         read_service_account("apps.demo.fcm", settings)
     assert (caught.value.path, "damaged" in str(caught.value)) == ("apps.demo.fcm.service_account_file", True)
