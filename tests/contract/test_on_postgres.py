@@ -193,8 +193,8 @@ async def test_what_is_handed_over_while_it_is_read_is_left_to_its_new_owner(
 async def test_one_key_on_both_sides_of_a_change_of_slice_is_accepted_once(store: SqlUnderTest) -> None:
     """Two processes at one moment, whose clocks lie on either side of it."""
     before, after = await store.open_workers(2)
-    slice_ms = settings_of("").dedup_slice_h * HOUR_MS
-    store.clock.advance(slice_ms - store.clock.now() % slice_ms - 1)
+    partition_ms = settings_of("").dedup_partition_h * HOUR_MS
+    store.clock.advance(partition_ms - store.clock.now() % partition_ms - 1)
     first = notification(store.clock.now())
     early = asyncio.ensure_future(before.accept([NewNotification(first, (by_key(first, "k"),))]))
     await asyncio.sleep(0)

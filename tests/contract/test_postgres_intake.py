@@ -145,10 +145,10 @@ async def test_what_all_have_heard_of_is_forgotten(
 async def test_one_key_on_both_sides_of_a_change_of_slice_waits_for_the_other(
     opened: SqlUnderTest, emptied_postgres: str
 ) -> None:
-    """The first is not committed when the second asks, in the next slice: it is waited for, and then found."""
+    """The first is not committed when the second asks, in the next partition: it is waited for, and then found."""
     before, after = await opened.open_workers(2)
-    slice_ms = settings_of("").dedup_slice_h * HOUR_MS
-    opened.clock.advance(slice_ms - opened.clock.now() % slice_ms - 1)
+    partition_ms = settings_of("").dedup_partition_h * HOUR_MS
+    opened.clock.advance(partition_ms - opened.clock.now() % partition_ms - 1)
     first = notification(opened.clock.now())
     await before.accept([NewNotification(notification(opened.clock.now(), user="other"), (by_key(first, "other"),))])
     with held_up(opened, before) as reached:

@@ -23,7 +23,7 @@ from waypost.domain.status import NotificationStatus
 from waypost.ports.dedup import Claimed
 from waypost.ports.work import Acceptance, Accepted, Conflicting, Duplicate, NewNotification, Replay
 from waypost.stores.sql import dedup
-from waypost.stores.sql.dedup import Slices
+from waypost.stores.sql.dedup import Partitions
 from waypost.stores.sql.engine import Answer, Row
 from waypost.stores.sql.replay import replay
 from waypost.stores.sql.rows import content_body, drawn, notification_row
@@ -45,13 +45,13 @@ _WITHOUT_REST = (None, None, None)
 Batch = Sequence[NewNotification | Replay]
 
 
-def accept_kind(slice_h: int, also: AlsoWrite | None = None) -> OperationKind[Batch, list[Acceptance]]:
-    """Build the operation; *slice_h* is how many hours of keys share a table."""
-    slices = Slices(slice_h)
+def accept_kind(partition_h: int, also: AlsoWrite | None = None) -> OperationKind[Batch, list[Acceptance]]:
+    """Build the operation; *partition_h* is how many hours of keys share a table."""
+    partitions = Partitions(partition_h)
 
     def run(transaction: Transaction, ops: Sequence[Batch]) -> list[list[Acceptance]]:
         arrivals = Arrivals(
-            transaction, [item for op in ops for item in op if isinstance(item, NewNotification)], slices
+            transaction, [item for op in ops for item in op if isinstance(item, NewNotification)], partitions
         )
         answers = [[_answer(arrivals, transaction, item) for item in op] for op in ops]
         numbers = arrivals.write()
@@ -70,15 +70,19 @@ class Arrivals:
     """The arrivals of a transaction: what they meet, and what they leave to be written."""
 
     def __init__(
-        self, transaction: Transaction, arrivals: Sequence[NewNotification], slices: Slices, shards_after: int = 0
+        self,
+        transaction: Transaction,
+        arrivals: Sequence[NewNotification],
+        partitions: Partitions,
+        shards_after: int = 0,
     ) -> None:
         self._transaction = transaction
-        self._slices = slices
+        self._partitions = partitions
         self._shards_after = shards_after
         """The number that is added to their shards: those rows are nobody's to lease."""
         known = self._ask_for([arrival.notification.id for arrival in arrivals])
         claims = [claim for arrival in arrivals for claim in arrival.claims]
-        claimed = dedup.LookUp(transaction.connection, claims, transaction.now, slices)
+        claimed = dedup.LookUp(transaction.connection, claims, transaction.now, partitions)
         self._numbers = drawn(transaction.connection, len(arrivals))
         self._known: dict[NotificationId, NotificationId | None] = dict(known())
         self._claimed = claimed.answer()
@@ -160,7 +164,7 @@ class Arrivals:
         connection.insert_all(_INSERT, _PLAIN_VALUES, plain)
         connection.insert_all(_INSERT, _VALUES, notifications)
         connection.insert_all("INSERT INTO content (seq, body) VALUES ", "(?, ?)", contents)
-        dedup.claim(self._transaction, self._claims, self._slices)
+        dedup.claim(self._transaction, self._claims, self._partitions)
         return numbers
 
 

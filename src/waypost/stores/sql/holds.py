@@ -18,8 +18,8 @@ from waypost.stores.sql.rows import select_in
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
 _HELD = "held:"
-_SLICES = "SELECT slice FROM dedup_slice WHERE until > ? ORDER BY slice"
-_FIND = "SELECT key, kind, id, body_hash, until FROM dedup_{slice} WHERE key IN ({{keys}})"
+_PARTITIONS = "SELECT slice FROM dedup_slice WHERE until > ? ORDER BY slice"
+_FIND = "SELECT key, kind, id, body_hash, until FROM dedup_{partition} WHERE key IN ({{keys}})"
 
 
 class _Key(Struct, frozen=True):
@@ -36,13 +36,13 @@ class SqlHolds:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        slice_h = database.settings.dedup_slice_h
+        partition_h = database.settings.dedup_partition_h
 
         def hold(transaction: Transaction, ops: Sequence[Sequence[NewNotification]]) -> list[list[Held]]:
-            return [_hold(transaction, op, slice_h) for op in ops]
+            return [_hold(transaction, op, partition_h) for op in ops]
 
         def confirm(transaction: Transaction, ops: Sequence[Sequence[tuple[Claim, NotificationId]]]) -> list[None]:
-            replace(transaction, [each for op in ops for each in op], slice_h)
+            replace(transaction, [each for op in ops for each in op], partition_h)
             return [None] * len(ops)
 
         self._hold = OperationKind("hold", hold, durable=True, ordered=True, overtakes=True)
@@ -57,7 +57,7 @@ class SqlHolds:
         await asyncio.shield(self._database.commits.submit(self._confirm, claims, len(claims)))
 
 
-def _hold(transaction: Transaction, arrivals: Sequence[NewNotification], slice_h: int) -> list[Held]:
+def _hold(transaction: Transaction, arrivals: Sequence[NewNotification], partition_h: int) -> list[Held]:
     now = transaction.now
     known = _known(transaction, [each.key for arrival in arrivals for each in arrival.claims])
     here: set[NotificationId] = set()
@@ -81,8 +81,8 @@ def _hold(transaction: Transaction, arrivals: Sequence[NewNotification], slice_h
                 if each.kind is ClaimKind.IDEMPOTENCY and each.until > now and not _is_done(known.get(each.key)):
                     known[each.key] = _Key(answer.first_id, each.body_hash, None)
                     done.append((each, answer.first_id))
-    replace(transaction, holding, slice_h, held=f"{_HELD}{until}")
-    replace(transaction, done, slice_h)
+    replace(transaction, holding, partition_h, held=f"{_HELD}{until}")
+    replace(transaction, done, partition_h)
     return answers
 
 
@@ -109,8 +109,8 @@ def _is_done(key: _Key | None) -> bool:
 def _known(transaction: Transaction, keys: Sequence[bytes]) -> dict[bytes, _Key]:
     found: dict[bytes, _Key] = {}
     connection = transaction.connection
-    for (number,) in connection.execute(_SLICES, (transaction.now,)).fetchall() if keys else ():
-        for key, kind, first_id, body_hash, until in select_in(connection, _FIND.format(slice=number), keys):
+    for (number,) in connection.execute(_PARTITIONS, (transaction.now,)).fetchall() if keys else ():
+        for key, kind, first_id, body_hash, until in select_in(connection, _FIND.format(partition=number), keys):
             if until > transaction.now:
                 held = Instant(int(kind.removeprefix(_HELD))) if kind.startswith(_HELD) else None
                 found[key] = _Key(first_id, body_hash, held)

@@ -26,7 +26,7 @@ from waypost.stores.sql import dedup
 from waypost.stores.sql.accept import Arrivals
 from waypost.stores.sql.amend import older
 from waypost.stores.sql.database import Database
-from waypost.stores.sql.dedup import Slices
+from waypost.stores.sql.dedup import Partitions
 from waypost.stores.sql.engine import Connection, Row
 from waypost.stores.sql.pending_changes import PendingChanges
 from waypost.stores.sql.plain_settlements import PlainSettlements
@@ -82,12 +82,12 @@ class SqlLedger:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        slice_h = database.settings.dedup_slice_h
+        partition_h = database.settings.dedup_partition_h
         self._record: OperationKind[_Recording, None] = OperationKind(
-            "record", lambda transaction, ops: _record(transaction, ops, slice_h), durable=True
+            "record", lambda transaction, ops: _record(transaction, ops, partition_h), durable=True
         )
         self._forget: OperationKind[Sequence[bytes], int] = OperationKind(
-            "forget", lambda transaction, ops: [_forget(transaction, op, slice_h) for op in ops], durable=True
+            "forget", lambda transaction, ops: [_forget(transaction, op, partition_h) for op in ops], durable=True
         )
 
     async def begin(self, known: Mapping[str, int], every: Collection[str]) -> Mapping[str, int]:
@@ -161,13 +161,13 @@ def _complete_until(connection: Connection) -> Instant:
     return Instant(until or 0)
 
 
-def _record(transaction: Transaction, ops: Sequence[_Recording], slice_h: int) -> list[None]:
+def _record(transaction: Transaction, ops: Sequence[_Recording], partition_h: int) -> list[None]:
     _step(transaction.connection, [mark for op in ops for mark in op.marks])
     entries = [entry for op in ops for entry in op.entries]
     named = [each.settled.notification if isinstance(each, Decided) else each.notification for each in entries]
     notifications = sorted(named, key=attrgetter("id"))
     arrivals = Arrivals(
-        transaction, [NewNotification(each) for each in notifications], Slices(slice_h), shards_after=SHARDS
+        transaction, [NewNotification(each) for each in notifications], Partitions(partition_h), shards_after=SHARDS
     )
     for notification in notifications:
         arrivals.take(NewNotification(notification))
@@ -180,7 +180,7 @@ def _record(transaction: Transaction, ops: Sequence[_Recording], slice_h: int) -
         for each, first_id in claims
         if each.until > transaction.now and first_id >= gone.get(each.key, first_id)
     ]
-    dedup.replace(transaction, sorted(running, key=lambda claim: claim[0].key), slice_h)
+    dedup.replace(transaction, sorted(running, key=lambda claim: claim[0].key), partition_h)
     decided = [entry for entry in entries if isinstance(entry, Decided)]
     cases = PendingChanges(transaction, (entry.settled.notification.id for entry in decided))
     plain = PlainSettlements(transaction)
@@ -194,10 +194,10 @@ def _record(transaction: Transaction, ops: Sequence[_Recording], slice_h: int) -
     return [None] * len(ops)
 
 
-def _forget(transaction: Transaction, keys: Sequence[bytes], slice_h: int) -> int:
+def _forget(transaction: Transaction, keys: Sequence[bytes], partition_h: int) -> int:
     transaction.connection.execute(_HOLD)  # whoever records is through, or sees what is noted here
     open_windows = dedup.forget(transaction, keys)
-    dedup.note_forgotten(transaction, keys, slice_h)
+    dedup.note_forgotten(transaction, keys, partition_h)
     return open_windows
 
 

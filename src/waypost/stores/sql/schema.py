@@ -95,7 +95,7 @@ receipt = Table(
 dedup_slice = Table(
     "dedup_slice",
     metadata,
-    Column("slice", Integer, primary_key=True),  # its keys are in the table ``dedup_<slice>``
+    Column("slice", Integer, primary_key=True),  # its keys are in the table ``dedup_<partition>``
     Column("until", Integer, nullable=False),  # no window in it ends later
 )
 

@@ -39,7 +39,7 @@ class SqlSettings(Struct, frozen=True):
     """The size of the write-ahead log, bytes, above which it is copied into the database (a checkpoint)."""
     reserve_bytes: int = 32 * 1024 * 1024
     """Bytes reserved on the disk so that outcomes can still be written when it is full."""
-    dedup_slice_h: int = 6
+    dedup_partition_h: int = 6
     """Hours of dedup keys kept in one table. A table is dropped whole once its last window has ended."""
     commit_rows: int = 256
     """Outcomes of about this many notifications share a commit, and four times as many accepted ones: the next

@@ -63,7 +63,7 @@ class SqlWork:
         self._tail = database.engine.tail()
         self._due_from = DueFrom(database)
         note = self._note_arrivals if database.engine.is_remote else None
-        self._accept = accept_kind(database.settings.dedup_slice_h, note)
+        self._accept = accept_kind(database.settings.dedup_partition_h, note)
         self._settlements = Settlements(database, self._lease_table, self._pieces, lambda: self._leasing)
         self._amendments = Amendments(database, shards, peers, self._lease_table, self._look_again)
         self._tokens = itertools.count(NO_LEASE + 1)

@@ -78,7 +78,7 @@ class ClaimedWork:
         self._clock = clock
         self._tail = ClaimTail()
         self._outbox = outbox
-        self._accept = accept_kind(store.database.settings.dedup_slice_h, self._note)
+        self._accept = accept_kind(store.database.settings.dedup_partition_h, self._note)
         self._numbers = itertools.count(1)
         self._last_app: dict[Lane, AppId] = {}
         self._since: dict[Lane, Instant] = {}

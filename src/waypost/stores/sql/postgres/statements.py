@@ -162,15 +162,15 @@ def _on_conflict(table: str, columns: Sequence[str]) -> str:
 
 
 def _key(table: str) -> tuple[str, ...]:
-    return _DEDUP_KEY if _is_slice(table) else tuple(metadata.tables[table].primary_key.columns.keys())
+    return _DEDUP_KEY if _is_dedup_partition(table) else tuple(metadata.tables[table].primary_key.columns.keys())
 
 
 def _type(table: str, column: str) -> str:
-    if _is_slice(table):
+    if _is_dedup_partition(table):
         return _DEDUP_TYPES[column]
     of = metadata.tables[table].columns[column].type
     return "bytea" if isinstance(of, BLOB) else "int8" if isinstance(of, Integer) else "text"
 
 
-def _is_slice(table: str) -> bool:
+def _is_dedup_partition(table: str) -> bool:
     return table.removeprefix("dedup_").isdigit()
