@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import TypeVar
 
 from waypost.domain.breaker import BreakerRules, BreakerState, Rest
 from waypost.domain.credential import CredentialId
@@ -23,8 +22,6 @@ from waypost.runtime.rates import LANE_SHARES, Key, RateGate
 from waypost.runtime.scopes import Scopes
 from waypost.telemetry import Telemetry
 
-T = TypeVar("T")
-
 SOON_S = 0.25
 """A full gate is waited for so long at most, and only where something of it landed as recently."""
 
@@ -33,9 +30,6 @@ HARDLY = 0.05
 
 WITHOUT_SENDERS = 100
 """The number of items a lane leases where no app has a credential, to say so of each notification."""
-
-CONDITIONS_A_RELEASE = 64
-"""The conditions of gates, and as many of scopes, that one release asks for: each is a search, on the event loop."""
 
 TRICKLE = 100
 """The items a lane leases each ``SOON_S`` while every breaker is open: some of it ends without being sent."""
@@ -184,20 +178,6 @@ def _with_slack(limit: int) -> int:
     return limit + max(1, limit // 4)
 
 
-class Turn:
-    """A place in a list that may change meanwhile: whoever was not asked this time is asked next."""
-
-    def __init__(self) -> None:
-        self._asked = 0
-
-    def of(self, listed: Sequence[T]) -> Iterator[T]:
-        """Yield each of *listed* once, beginning after those that were yielded before."""
-        begin = self._asked % len(listed) if listed else 0
-        for one in (*listed[begin:], *listed[:begin]):
-            self._asked += 1
-            yield one
-
-
 class Gates:
     """The gates of a worker, one for each lane and credential."""
 
@@ -217,7 +197,6 @@ class Gates:
         that cannot be sent.
         """
         self._parks = parks
-        self._gate_turn, self._scope_turn, self._rate_turn = Turn(), Turn(), Turn()
         self._rates = rates
         self._circuits: dict[CredentialId, Circuit] = {}
         self._scopes: dict[CredentialId, Scopes] = {}
@@ -281,35 +260,23 @@ class Gates:
             scopes.tick(now_s, stalled_s)
 
     def lifted(self) -> dict[str, int]:
-        """Return how many parked deliveries may come back under some conditions, other ones each time.
-
-        Nothing where nothing may be parked.
-        """
+        """Return how many parked deliveries may come back under each condition; nothing where nothing may be parked."""
         lifted: dict[str, int] = {}
-        for gate in self._gate_turn.of(list(self._waiting())):
+        for gate in self._waiting():
             room = gate.room()
             if room > 0:
                 lifted[gate.condition] = room
                 lifted[gate.circuit.condition] = max(lifted.get(gate.circuit.condition, 0), room)
-            if len(lifted) >= CONDITIONS_A_RELEASE:
-                break
-        most = len(lifted) + CONDITIONS_A_RELEASE
-        for credential in self._scope_turn.of(list(self._scopes)):
+        for credential, scopes in self._scopes.items():
             room = max(self._gates[lane][credential].room() for lane in LANE_SHARES)
-            lifted.update(self._scopes[credential].lifted(room))
-            if len(lifted) >= most:
-                break
+            lifted.update(scopes.lifted(room))
         return lifted
 
     async def release_rated(self, work: Work, now: Instant) -> int:
         """Let come back what waited for a rate, each lane by itself: it is known then which has nothing more."""
-        released = asked = 0
-        for credential in self._rate_turn.of(list(self._rates)):
-            rate = self._rates[credential]
-            if asked >= CONDITIONS_A_RELEASE:
-                break
+        released = 0
+        for credential, rate in self._rates.items():
             for lane, n in rate.waiting.turns():
-                asked += 1
                 room = min(n, self._gates[lane][credential].room())
                 if room > 0:
                     came = await work.promote_due(now, room, {rate.waiting.conditions[lane]: room})

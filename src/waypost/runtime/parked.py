@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from waypost.ports.work import Work
-from waypost.runtime.gates import CONDITIONS_A_RELEASE, Gates
+from waypost.runtime.gates import Gates
 
 PAGE: Final = 100
 """The number that comes back at once of what waits under a condition that no gate has."""
@@ -36,8 +36,7 @@ class ParkedWork:
             self._is_expected = False
             self._gates.found_parked(found)
             self._lifted_by_none = found - self._lifted_by_gates
-        names = sorted(self._lifted_by_none)[:CONDITIONS_A_RELEASE]  # that of which nothing comes is left out next
-        return self._gates.lifted() | dict.fromkeys(names, PAGE)
+        return self._gates.lifted() | dict.fromkeys(self._lifted_by_none, PAGE)
 
     def nothing_came(self, lifted: dict[str, int]) -> None:
         """Note that the store has nothing of this worker's parked under these conditions."""

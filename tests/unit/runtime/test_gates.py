@@ -17,7 +17,7 @@ from waypost.domain.outcome import Taken, Unreachable
 from waypost.ports.sender import Capabilities
 from waypost.runtime.circuits import Circuit
 from waypost.runtime.concurrency import Concurrency
-from waypost.runtime.gates import CONDITIONS_A_RELEASE, Gates
+from waypost.runtime.gates import Gates
 from waypost.runtime.parked import ParkedWork
 from waypost.telemetry import Silent
 
@@ -54,21 +54,6 @@ def test_at_the_start_the_store_is_asked_for_no_condition(*, has_parts: bool) ->
     credentials = [CredentialId(AppId(f"app{n}"), Channel("apns")) for n in range(500)]
     gates = Gates(dict.fromkeys(credentials, capabilities), {}, RULES, Silent())
     assert gates.lifted() == {}
-
-
-def test_a_release_asks_for_some_conditions_and_the_next_ones_for_the_others() -> None:
-    """With 500 apps whose providers were away all of them at once take longer than a worker may be silent."""
-    capabilities = Capabilities(Channel("apns"), 10_000, 1_000, 4096)
-    credentials = [CredentialId(AppId(f"app{n}"), Channel("apns")) for n in range(500)]
-    gates = Gates(dict.fromkeys(credentials, capabilities), {}, RULES, Silent())
-    everything = set(gates.conditions())
-    gates.found_parked(everything)
-    asked: set[str] = set()
-    for _ in range(2 * len(everything) // CONDITIONS_A_RELEASE):
-        lifted = gates.lifted()
-        assert len(lifted) <= CONDITIONS_A_RELEASE + 1
-        asked |= lifted.keys()
-    assert asked == everything
 
 
 def test_what_was_called_off_leaves_its_place_to_another(gates: Gates) -> None:
