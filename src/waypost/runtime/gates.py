@@ -13,6 +13,7 @@ from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.outcome import CredentialRejected, Gone, Outcome, Reach, Refused, Taken, Unanswered
 from waypost.domain.time import Instant
+from waypost.domain.turns import turn_after
 from waypost.pipeline.deliver import Pause
 from waypost.ports.sender import Capabilities
 from waypost.ports.work import Work
@@ -33,6 +34,9 @@ WITHOUT_SENDERS = 100
 
 TRICKLE = 100
 """The items a lane leases each ``SOON_S`` while every breaker is open: some of it ends without being sent."""
+
+RATED_A_TURN = 20
+"""The searches in one release for what waited for a rate, the last credential's aside; the next go on from there."""
 
 
 class LaneGate:
@@ -60,11 +64,6 @@ class LaneGate:
         self._scoped: dict[tuple[NotificationId, int], Circuit] = {}
         """The scope's circuit of each delivery in flight: which scope it hangs on may be known better when it lands."""
         self._apart = fails_apart
-        self.may_have_parked = False
-        """Whether the store may hold deliveries under this gate's conditions: some were parked here, or found there.
-
-        Not before: with 500 apps a release would ask for more conditions than the loop may stand still for.
-        """
         self._budget = budget
         self._in_flight = 0
         self._landed_s = 0.0
@@ -202,6 +201,11 @@ class Gates:
         self._scopes: dict[CredentialId, Scopes] = {}
         self._apart = {name for name, sender in senders.items() if sender.fails_apart}
         self._gates: dict[Lane, dict[CredentialId, LaneGate]] = {lane: {} for lane in LANE_SHARES}
+        self._of_conditions: dict[str, list[LaneGate]] = {}
+        """The gates with room for what waits under each condition."""
+        self._may_have_parked: set[str] = set()
+        """The conditions under which the store may hold something: some was parked here, or found there."""
+        self._last_rated: CredentialId | None = None
         for credential, sender in senders.items():
             of_lanes = {
                 lane: budgets.get(lane) or max(1, round(sender.max_in_flight * LANE_SHARES[lane])) for lane in Lane
@@ -213,7 +217,7 @@ class Gates:
                     credential, rules, telemetry, sender.scope_of, new, are_watched=sender.fails_apart
                 )
             for lane, budget in of_lanes.items():
-                self._gates[lane][credential] = LaneGate(
+                gate = self._gates[lane][credential] = LaneGate(
                     lane,
                     credential,
                     self._circuits[credential],
@@ -222,6 +226,8 @@ class Gates:
                     rates.get(credential),
                     fails_apart=sender.fails_apart,
                 )
+                for condition in (gate.condition, gate.circuit.condition):
+                    self._of_conditions.setdefault(condition, []).append(gate)
 
     def of(self, lane: Lane) -> Mapping[CredentialId, LaneGate]:
         """Return the gates of one lane, by credential."""
@@ -261,42 +267,52 @@ class Gates:
 
     def lifted(self) -> dict[str, int]:
         """Return how many parked deliveries may come back under each condition; nothing where nothing may be parked."""
-        lifted: dict[str, int] = {}
-        for gate in self._waiting():
-            room = gate.room()
-            if room > 0:
-                lifted[gate.condition] = room
-                lifted[gate.circuit.condition] = max(lifted.get(gate.circuit.condition, 0), room)
+        rooms = {
+            condition: max(gate.room() for gate in self._of_conditions[condition])
+            for condition in self._may_have_parked
+        }
+        lifted = {condition: room for condition, room in rooms.items() if room > 0}
         for credential, scopes in self._scopes.items():
             room = max(self._gates[lane][credential].room() for lane in LANE_SHARES)
             lifted.update(scopes.lifted(room))
         return lifted
 
     async def release_rated(self, work: Work, now: Instant) -> int:
-        """Let come back what waited for a rate, each lane by itself: it is known then which has nothing more."""
-        released = 0
-        for credential, rate in self._rates.items():
+        """Let come back what waited for a rate, each lane by itself: it is known then which has nothing more.
+
+        Each is a search of its own, so that of many credentials only some have their turn.
+        """
+        released, searches = 0, 0
+        for credential in self._rated_in_turn():
+            rate = self._rates[credential]
             for lane, n in rate.waiting.turns():
                 room = min(n, self._gates[lane][credential].room())
                 if room > 0:
                     came = await work.promote_due(now, room, {rate.waiting.conditions[lane]: room})
                     rate.waiting.came_back(lane, came)
                     released += came
+                    searches += 1
+            if searches >= RATED_A_TURN:
+                self._last_rated = credential
+                break
         return released
+
+    def _rated_in_turn(self) -> list[CredentialId]:
+        """List the credentials of whose rate something waits or may wait, those after the last one first."""
+        waiting = [name for name, rate in self._rates.items() if rate.waiting.is_looked_for]
+        later = turn_after("" if self._last_rated is None else str(self._last_rated))
+        return sorted(waiting, key=lambda name: later(str(name)))
 
     def nothing_came(self, lifted: Mapping[str, int]) -> None:
         """Note that the store has nothing parked under these conditions."""
-        for gate in self._waiting():
-            if gate.condition in lifted:
-                gate.may_have_parked = False
+        self._may_have_parked.difference_update(lifted)
         for scopes in self._scopes.values():
             scopes.nothing_came(lifted)
 
     def parked(self, condition: str) -> None:
         """Note that something was durably parked under *condition*."""
-        for gate in self._all():
-            if condition in (gate.condition, gate.circuit.condition):
-                gate.may_have_parked = True
+        if condition in self._of_conditions:
+            self._may_have_parked.add(condition)
         for scopes in self._scopes.values():
             scopes.parked(condition)
         for rate in self._rates.values():
@@ -304,8 +320,7 @@ class Gates:
 
     def conditions(self) -> Iterator[str]:
         """List each condition that a gate lifts."""
-        for gate in self._all():
-            yield from (gate.condition, gate.circuit.condition)
+        yield from self._of_conditions
         for scopes in self._scopes.values():
             yield from scopes.conditions
         for rate in self._rates.values():
@@ -313,9 +328,7 @@ class Gates:
 
     def found_parked(self, conditions: Collection[str]) -> None:
         """Note that something is parked under these conditions, if not of this worker's shards."""
-        for gate in self._all():
-            if gate.condition in conditions or gate.circuit.condition in conditions:
-                gate.may_have_parked = True
+        self._may_have_parked |= self._of_conditions.keys() & conditions
         for scopes in self._scopes.values():
             scopes.found_parked(conditions)
         for rate in self._rates.values():
@@ -338,9 +351,3 @@ class Gates:
     def in_flight(self) -> dict[CredentialId, int]:
         """Count the deliveries handed to each sender."""
         return {credential: circuit.in_flight for credential, circuit in self._circuits.items()}
-
-    def _waiting(self) -> Iterator[LaneGate]:
-        return (gate for gate in self._all() if gate.may_have_parked)
-
-    def _all(self) -> Iterator[LaneGate]:
-        return (gate for gates in self._gates.values() for gate in gates.values())

@@ -171,7 +171,7 @@ class Waiting:
         self._at_ms = clock.now()
         self._lanes: set[Lane] = set()
         """The lanes of which something waits."""
-        self._unknown = set(Lane if bucket else ())
+        self._unknown: set[Lane] = set()
         """The lanes of which something may wait."""
         self._credit = dict.fromkeys(Lane, 0.0)
 
@@ -179,6 +179,11 @@ class Waiting:
     def is_known(self) -> bool:
         """Whether something waits."""
         return bool(self._lanes)
+
+    @property
+    def is_looked_for(self) -> bool:
+        """Whether something waits or may wait."""
+        return bool(self._lanes or self._unknown)
 
     def comes_in_ms(self, n: int) -> int:
         """Return in how many milliseconds there will be *n* more."""

@@ -214,11 +214,13 @@ async def test_while_the_limiter_is_away_nothing_goes_that_has_a_limit(bench: Be
 
 async def test_lanes_that_wait_share_what_comes_and_one_that_has_nothing_leaves_it_to_the_others(bench: Bench) -> None:
     waiting = Waiting(FCM, TokenBucket(1_000, 100), bench.clock)
+    assert not list(waiting.turns()), "at the start nothing is looked for"
+    waiting.found_parked(waiting.held)
     asked = []
     for lane, n in waiting.turns():
         asked.append((lane, n))
         waiting.came_back(lane, int(lane in (Lane.CRITICAL, Lane.BULK)))
-    assert asked == [(lane, 1) for lane in Lane], "what nobody knows of is looked for"
+    assert asked == [(lane, 1) for lane in Lane], "what was found is looked for"
     came: dict[Lane, int] = {}
     for _ in range(100):
         bench.clock.advance(50)
