@@ -83,6 +83,11 @@ class Proxy:
         """Listen."""
         self._listener = await asyncio.start_server(self._accept, HOST, self.port)
 
+    def move(self, host: str, port: int) -> None:
+        """From now on new connections go to that server; those that there are end with a reset."""
+        self._server = (host, port)
+        self.cut()
+
     async def close(self) -> None:
         """Listen no longer, and end every connection."""
         if self._listener is not None:

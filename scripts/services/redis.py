@@ -3,11 +3,14 @@
 import shutil
 import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from scripts.services.service import HOST, Missing, Node, Service
 
 SLOTS: Final = 16_384
+DOWN_AFTER_MS: Final = 1000
 
 
 class Redis(Service):
@@ -115,7 +118,7 @@ class RedisSentinel(Redis):
         if self._is_sentinel(node):
             return [
                 f"sentinel monitor {self.NAME} {HOST} {self.ports[0]} {self.size // 2 + 1}",
-                f"sentinel down-after-milliseconds {self.NAME} 1000",
+                f"sentinel down-after-milliseconds {self.NAME} {DOWN_AFTER_MS}",
                 f"sentinel failover-timeout {self.NAME} 5000",
             ]
         follow = [f"replicaof {HOST} {self.ports[0]}"] if node.number > 1 else []
@@ -142,11 +145,38 @@ class RedisSentinel(Redis):
         fields = self.ask(self.nodes[-1], f"SENTINEL GET-MASTER-ADDR-BY-NAME {self.NAME}").split("\r\n")
         return self.nodes[self.ports.index(int(fields[4]))]
 
+    def replicas(self) -> list[Node]:
+        """All servers but the primary."""
+        primary = self.primary().number
+        return [node for node in self.nodes[: self.size] if node.number != primary]
+
+    def addresses(self) -> list[str]:
+        """Where the sentinels are: `host:port`."""
+        return [f"{HOST}:{port}" for port in self.ports[self.size :]]
+
+    @contextmanager
+    def behind(self) -> Iterator[Node]:
+        """Meanwhile replicas get nothing more of the primary, which it gives; if it dies, one of them takes over.
+
+        Sentinels take no replica that has heard nothing for ten times `down-after-milliseconds`: so that is long here.
+        """
+        primary = self.primary()
+        self._patience_ms(3 * DOWN_AFTER_MS)
+        self.ask(primary, "ACL SETUSER default -psync -sync")  # until it is started again
+        self.ask(primary, "CLIENT KILL TYPE replica")
+        try:
+            yield primary
+        finally:
+            self._patience_ms(DOWN_AFTER_MS)
+
+    def _patience_ms(self, milliseconds: int) -> None:
+        for node in self.nodes[self.size :]:
+            self.ask(node, f"SENTINEL SET {self.NAME} down-after-milliseconds {milliseconds}")
+
     @property
     def url(self) -> str:
         """The sentinels' addresses, and the name to ask them for."""
-        sentinels = ",".join(f"{HOST}:{port}" for port in self.ports[self.size :])
-        return f"redis+sentinel://{sentinels}/{self.NAME}/0"
+        return f"redis+sentinel://{','.join(self.addresses())}/{self.NAME}/0"
 
     def _is_sentinel(self, node: Node) -> bool:
         return node.number > self.size

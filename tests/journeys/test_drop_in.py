@@ -99,7 +99,7 @@ async def test_every_entry_ends_once_whatever_is_killed(
                 await lab.ask("POST", f"/tokens/{token}/kill", {})
             await lab.script(SOME_FAIL)
             before = owner.definitions()
-            environment = _environment(owner, lab)
+            environment = environment_of(owner, lab)
             processes += [Process(tmp_path, environment) for _ in range(2)]
             told: dict[int, str] = {}
             await _tell(owner, told, users, rng)
@@ -110,7 +110,7 @@ async def test_every_entry_ends_once_whatever_is_killed(
             redis_alone.start()
             await _tell(owner, told, users, rng)
             postgres_alone.kill()
-            _add(owner, told, users, rng)
+            add_jobs(owner, told, users, rng)
             await until(lambda: '"event":"store.away"' in (tmp_path / "drop-in.log").read_text())  # then less is read
             postgres_alone.start()
             processes[1].kill()
@@ -119,7 +119,7 @@ async def test_every_entry_ends_once_whatever_is_killed(
             assert exits == [(0, b"")]
             assert owner.definitions() == before
             assert owner.tokens().isdisjoint(dead)
-            copies = await _copies(session, lab)
+            copies = await copies_of(session, lab)
             _compare(owner, told, users, dead, copies)
             extra = sum(n - 1 for n in copies.values())
             faults = "two of three processes killed, Redis restarted, PostgreSQL killed, 5 % of 503"
@@ -148,7 +148,7 @@ async def test_a_variable_that_is_missing_is_named_in_the_log(tmp_path: Path, mi
     assert (line["event"], line["why"]) == ("process.refused", f"{missing}: must be set")
 
 
-def _environment(owner: Owner, lab: Lab) -> dict[str, str]:
+def environment_of(owner: Owner, lab: Lab) -> dict[str, str]:
     return {
         "REDIS_URL": owner.redis_url,
         "DATABASE_URL": owner.postgres_url,
@@ -162,11 +162,11 @@ def _environment(owner: Owner, lab: Lab) -> dict[str, str]:
 
 async def _tell(owner: Owner, told: dict[int, str], users: dict[str, list[str]], rng: random.Random) -> None:
     """Some more jobs, until some of them are read."""
-    _add(owner, told, users, rng)
+    add_jobs(owner, told, users, rng)
     await until(lambda: owner.unread() < JOBS // 4)
 
 
-def _add(owner: Owner, told: dict[int, str], users: dict[str, list[str]], rng: random.Random) -> None:
+def add_jobs(owner: Owner, told: dict[int, str], users: dict[str, list[str]], rng: random.Random) -> None:
     """Some more jobs, in both forms."""
     for _ in range(JOBS // 4):
         number, user = len(told), rng.choice(list(users))
@@ -183,7 +183,7 @@ async def _ended(owner: Owner, told: dict[int, str]) -> None:
     assert len(owner.log()) == len(told)
 
 
-async def _copies(session: aiohttp.ClientSession, lab: Lab) -> Counter[tuple[int, str]]:
+async def copies_of(session: aiohttp.ClientSession, lab: Lab) -> Counter[tuple[int, str]]:
     """How often each job was taken for each token."""
     async with session.get(lab.urls["admin"] + "/received?gateway=fcm&limit=100000") as answer:
         received = (await answer.json())["received"]
