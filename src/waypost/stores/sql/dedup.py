@@ -10,8 +10,8 @@ A key that is forgotten while what claimed it is only in a log has a row of the 
 smallest id whose claim counts again. It lasts as long as its partition.
 
 Where others write at the same time (PostgreSQL) two claims of one key meet in the table's key: the second waits for the
-first, and is decided anew. So that they meet on either side of a change of partition, too, the first minutes of a partition are
-claimed in the one before as well: for longer than a transaction lasts and the clocks of machines differ.
+first, and is decided anew. So that they meet on either side of a change of partition, too, the first minutes of one
+are claimed in the one before as well: for longer than a transaction lasts and the clocks of machines differ.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def replace(
 
 
 def _make(connection: Connection, number: int, until: Instant, noted: dict[int, Instant]) -> bool:
-    """See to it that the partition is there and kept until then, if it is not *noted*; whether anything had to be done."""
+    """Make the partition, kept until then, if it is not *noted*; tell whether anything had to be done."""
     if number not in noted:
         connection.execute(_MAKE.format(partition=number, blob=connection.dialect.blob))
     if noted.get(number, 0) >= until:
