@@ -101,10 +101,15 @@ class Gates:
         quick = [gate for gate in steady if not gate.is_queued]
         if any(gate.is_used for gate in quick):
             steady = quick
-        if waited_s < SOON_S and any(gate.is_tight and gate.is_moving(now_s) for gate in steady):
+        tight: list[LaneGate] = []
+        roomy: list[LaneGate] = []
+        for gate in steady:
+            (tight if gate.is_tight else roomy).append(gate)
+        if waited_s < SOON_S and any(gate.is_moving(now_s) for gate in tight):
             return 0
-        roomy = [gate.room_for_items() for gate in steady if not gate.is_tight]
-        return min(roomy, default=max((gate.room_for_items() for gate in gates), default=WITHOUT_SENDERS))
+        if roomy:
+            return min(gate.room_for_items() for gate in roomy)
+        return max((gate.room_for_items() for gate in gates), default=WITHOUT_SENDERS)
 
     def heed(self, lane: Lane, deliveries: Mapping[CredentialId, int], items: int) -> None:
         """Learn what comes of the items of *lane*."""

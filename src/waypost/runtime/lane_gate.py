@@ -79,7 +79,8 @@ class LaneGate:
     @property
     def is_tight(self) -> bool:
         """Whether it is about full."""
-        return self.room() < max(1, self._limit // 8)
+        limit = self._limit
+        return min(limit - self._in_flight, self.circuit.room()) < max(1, limit // 8)
 
     def is_moving(self, now_s: float) -> bool:
         """Tell whether a delivery has just landed: then there will be room in a moment."""
