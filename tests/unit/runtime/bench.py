@@ -127,7 +127,7 @@ class LaneBench:
             ),
             rules={APP: RetryRules()},
             gates=gates,
-            settler=Settler(self.work, Silent(), 1_000, gates.parked),
+            settler=Settler(self.work, self.telemetry, 1_000, gates.parked),
             poison=PoisonWatch(self.worker_slots, slot=0),
             clock=self.clock,
             jitter=lambda: 0.0,

@@ -11,17 +11,20 @@ import pytest
 from tests.amending import withdraw
 from tests.contract.clock import StoppedClock
 from tests.memory.work import MemoryWork
+from tests.unit.adapters.noted import Noted
 from tests.unit.runtime.bench import APNS, APP, FCM, LaneBench, until
 from waypost.domain.channel import Channel
 from waypost.domain.errors import Unavailable
+from waypost.domain.ids import format_id
 from waypost.domain.notification import Guarantee, Lane
-from waypost.domain.outcome import CredentialRejected, Taken, Unanswered, Unreachable
+from waypost.domain.outcome import CredentialRejected, Refused, Taken, Unanswered, Unreachable
 from waypost.domain.progress import Stale
 from waypost.domain.settlement import Intent
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import HOUR_MS, Instant, later
 from waypost.ports.work import Lease, Settled, Work
 from waypost.runtime.leasing import LEASE_MS
+from waypost.telemetry import Event
 
 pytestmark = pytest.mark.asyncio
 
@@ -44,6 +47,19 @@ async def test_a_notification_reaches_every_device_once(bench: LaneBench) -> Non
     assert detail.record.status is NotificationStatus.SENT
     assert [receipt.status for receipt in detail.receipts] == [DeliveryStatus.SENT, DeliveryStatus.SENT]
     assert (len(bench.apns.sent), len(bench.fcm.sent)) == (1, 1)
+
+
+async def test_each_dead_letter_is_an_event(bench: LaneBench) -> None:
+    """With what an operator needs to look it up, and nothing of what was said; other ends are none."""
+    noted = bench.telemetry = Noted()
+    bench.apns.answer = lambda delivery: Refused("400", "bad token abc")
+    await bench.register("ann", Channel("apns"), Channel("fcm"))
+    told = await bench.accept("ann")
+    async with bench.running() as loop:
+        await bench.settled(loop)
+    letters = noted.fields_of(Event.DELIVERY_DEAD)
+    (n,) = (each.n for each in (await bench.detail(told)).receipts if each.dead)
+    assert letters == [{"app": APP, "lane": Lane.NORMAL, "notification_id": format_id(told), "n": n, "code": "400"}]
 
 
 async def test_a_user_without_devices_is_told_apart(bench: LaneBench) -> None:
