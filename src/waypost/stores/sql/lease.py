@@ -106,6 +106,10 @@ class FreshTail:
         row: tuple[int] = connection.execute(self._depth, (lane, most)).fetchone()
         return row[0]
 
+    def place(self, connection: Connection) -> str:
+        """Refuse: a read from the beginning costs nothing here, since nobody keeps what is gone in its index."""
+        raise NotImplementedError
+
     def oldest(self, connection: Connection) -> dict[tuple[Lane, AppId], Instant]:
         """See Tail: two steps down the index for each app."""
         apps = [(lane, app) for lane in Lane for app in apps_with_fresh_rows(connection, lane)]

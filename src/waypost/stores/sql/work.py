@@ -28,6 +28,7 @@ from waypost.stores.sql.bulk_settle import SETTLE_RECIPIENTS, PieceSettled
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.due_from import DueFrom
 from waypost.stores.sql.engine import Locks
+from waypost.stores.sql.fresh_from import FreshFrom
 from waypost.stores.sql.lease import open_in
 from waypost.stores.sql.lease_table import LeaseTable
 from waypost.stores.sql.promote import PromotionRequest, Room, find_due, parked_under
@@ -75,6 +76,7 @@ class SqlWork:
         self._version = _NO_VERSION
         self._reading = asyncio.Lock()
         """What is read of what can be leased is taken in before the next read begins."""
+        self._fresh_from = FreshFrom(database, self._tail, self._reading)
         database.commits.on_state_change(self._store_changed)
 
     async def accept(self, batch: Sequence[NewNotification | Replay]) -> list[Acceptance]:
@@ -131,6 +133,8 @@ class SqlWork:
             for item in due.items:
                 self._lease_table.release(item)
         await self._settlements.end(due)
+        if _RECORDER in self._leasing:
+            await self._fresh_from.record(now)
         return due.entries
 
     async def conditions(self) -> frozenset[str]:

@@ -36,6 +36,7 @@ from waypost.stores.sql.claims.tail import ClaimTail
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.due_from import DueFrom
 from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.fresh_from import FreshFrom
 from waypost.stores.sql.lease import open_in
 from waypost.stores.sql.outbox.entries import write_arrivals
 from waypost.stores.sql.outbox.relaying import Relay
@@ -88,6 +89,7 @@ class ClaimedWork:
         self._began_s = clock.monotonic()
         self._leasing = asyncio.Lock()
         self._due_from = DueFrom(store.database)
+        self._fresh_from = FreshFrom(store.database, self._tail, self._leasing)
         self._tasks: set[asyncio.Task[None]] = set()
         self.on_arrival: Callable[[Lane], None] = lambda lane: None
         """Called with each lane of which something became leasable that nobody accepted just now."""
@@ -136,6 +138,8 @@ class ClaimedWork:
         shards = self._shards.owned
         if not shards:
             return 0
+        if _RECORDER in shards:
+            await self._fresh_from.record(now)
         since = await self._due_from.place(now, records=_RECORDER in shards)
         timer = Timer(now, n, shards, tuple(lifted.items()), self._outbox is not None, self._clean_among, since)
         due, members = await self._database.read_to_lease(lambda connection: is_something_due(connection, timer))
