@@ -27,7 +27,8 @@ _NEXT_APP = (
 READ = (
     f"SELECT {NOTIFICATION}, notification.seq, shard FROM notification INDEXED BY notification_fresh"  # noqa: S608 - columns, shards
     " CROSS JOIN content ON content.seq = notification.seq"
-    " WHERE lane = ? AND app = ? AND due_at = 0 AND notification.seq > ?{shards} ORDER BY notification.seq LIMIT ?"
+    " WHERE lane = ? AND app = ? AND due_at = 0 AND notification.seq > ?{shards}"
+    " AND status = 'pending' ORDER BY notification.seq LIMIT ?"
 )
 _DEPTH = (
     "SELECT count(*) FROM (SELECT 1 FROM notification INDEXED BY notification_fresh"

@@ -38,6 +38,7 @@ from waypost.stores.sql.due_from import DueFrom
 from waypost.stores.sql.engine import Connection
 from waypost.stores.sql.fresh_from import FreshFrom
 from waypost.stores.sql.lease import open_in
+from waypost.stores.sql.left_alone import LeftAlone
 from waypost.stores.sql.outbox.entries import write_arrivals
 from waypost.stores.sql.outbox.relaying import Relay
 from waypost.stores.sql.settlements import intends
@@ -89,6 +90,7 @@ class ClaimedWork:
         self._began_s = clock.monotonic()
         self._leasing = asyncio.Lock()
         self._due_from = DueFrom(store.database)
+        self._left_alone = LeftAlone(store.database)
         self._fresh_from = FreshFrom(store.database, self._tail, self._leasing)
         self._tasks: set[asyncio.Task[None]] = set()
         self.on_arrival: Callable[[Lane], None] = lambda lane: None
@@ -240,6 +242,7 @@ class ClaimedWork:
             except BaseException:
                 self._tail.begin_again()
                 raise
+            self._left_alone.add(leased.newer)
             for passed in leased.passed:
                 self._tail.passed(lane, stands[passed.app], passed)
                 if passed.found:

@@ -154,7 +154,9 @@ class ArrivalTail:
         place = _recorded(connection)
         if place is not None and place.server == self._server:
             seen = self._begin_at(connection, place)
+            self._seen = None  # until it is known that nothing was missed
             if reached(connection, ARRIVALS_DROPPED) <= place.seen.first_unseen:
+                self._seen = seen
                 return seen
         keys = [(lane, AppId(app)) for lane in Lane for app in apps_with_fresh_rows(connection, lane)]
         self._stand_at(dict.fromkeys(keys, 0))
