@@ -40,6 +40,11 @@ SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint << 20) + n, uuid_
     'u', 0, 'normal', 'visible', 'normal', 'at_most_once', 'pending', 0, 1, 1, 1, 0
 FROM generate_series(1, %(count)s) AS n
 """
+_WAITED = """\
+INSERT INTO claim (notification_id, n, app, lane, free_at)
+SELECT uuid_send(gen_random_uuid()), 0, 'demo', 'normal', %(now)s FROM generate_series(1, %(count)s)
+"""
+_LEASED = "DELETE FROM claim WHERE n = 0"
 _OVER = "UPDATE notification SET due_at = NULL, status = 'sent' WHERE caller = 'c' AND due_at = 0"
 
 
@@ -57,6 +62,8 @@ async def pass_many(bench: Bench, url: str, count: int) -> None:
     with psycopg.connect(url, autocommit=True) as writing:
         writing.execute(_FRESH, {"count": count})
         writing.execute(_OVER)
+        writing.execute(_WAITED, {"count": count, "now": bench.now})
+        writing.execute(_LEASED)
     await pass_through(bench, 3)
     for _ in range(3):
         bench.clock.advance(2 * MINUTE_MS)
@@ -104,7 +111,7 @@ async def test_a_worker_that_starts_begins_where_others_stand(opened: SqlUnderTe
             with counted() as blocks:
                 await look(worker, Bench(opened, worker))
             counts.append(blocks.total())
-    assert does_not_grow(*counts), (counts, blocks.most_common(5))
+    assert does_not_grow(*counts), (counts, [(sql[:90], n) for sql, n in blocks.most_common(8)])
 
 
 async def test_what_was_open_when_it_was_recorded_is_found(opened: SqlUnderTest) -> None:
