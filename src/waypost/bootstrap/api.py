@@ -78,7 +78,9 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
         audit=store.audit,
         marks=store.marks,
         outbox=store.outbox,
-        explain=Explain(duty_context.devices, context.senders, context.routing, defaults, context.clock, ids, checks),
+        explain=Explain(
+            duty_context.devices, context.senders, context.routing, defaults, context.clock, ids, checks, context.facts
+        ),
         clock=context.clock,
         telemetry=context.telemetry,
         device_caps={app: chosen.device_cap for app, chosen in config.apps.items()},

@@ -105,12 +105,20 @@ async def work(
         senders = {name: credential.sender for name, credential in credentials.items()}
         rates = rate_gates(config, on.limiter, clock, telemetry)
         limits = DoorLimits(bounds_of(config), for_doors(config, on.limiter, clock), clock, telemetry)
+        grounds = features.grounds_of(config, on.store, on.stack_parts.work, on.devices, clock, telemetry)
         context = context_of(
-            config, on.stack_parts, on.devices, senders, rates, clock, telemetry, PoisonWatch(worker_slots, slot)
+            config,
+            on.stack_parts,
+            on.devices,
+            senders,
+            rates,
+            clock,
+            telemetry,
+            poison=PoisonWatch(worker_slots, slot),
+            facts=features.facts_reader(grounds),
         )
         shared = SqlOwnership(on.store.shards, on.store.work)
         place = WorkerIdentity(slot, worker_slots, on.store.peers or peers, shared, on.stack_parts.fault, config.does())
-        grounds = features.grounds_of(config, on.store, on.stack_parts.work, on.devices, context)
         duty_context = features.with_features(
             chores_of(config, on.store, on.stack_parts, on.devices, on.dedup), grounds
         )
