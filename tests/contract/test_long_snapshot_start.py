@@ -24,7 +24,6 @@ from tests.journeys.harness import until
 from waypost.domain.notification import Lane
 from waypost.domain.time import MINUTE_MS
 from waypost.ports.work import NewNotification, Work
-from waypost.stores.sql import fresh_from
 from waypost.stores.sql import journal as journal_module
 from waypost.stores.sql.journal import SqlJournal
 
@@ -75,12 +74,12 @@ async def recorded(opened: SqlUnderTest, worker: Work) -> None:
     """Let the worker record where it stands."""
     with psycopg.connect(opened._settings.url, autocommit=True) as writing:
         writing.execute("DELETE FROM tail")
-    await worker.promote_due(opened.clock.advance(MINUTE_MS), 10)
+        await worker.promote_due(opened.clock.advance(MINUTE_MS), 10)
 
-    async def is_recorded() -> bool:
-        return await opened._opened.database.read(fresh_from.recorded) is not None
+        async def is_recorded() -> bool:
+            return writing.execute("SELECT FROM tail").fetchone() is not None
 
-    await until(is_recorded, "the record of where it stands")
+        await until(is_recorded, "the record of where it stands")
 
 
 async def started_again(opened: SqlUnderTest, *workers: Work) -> Bench:

@@ -13,12 +13,11 @@ from typing import Final
 
 from waypost.domain.time import SECOND_MS, Instant, later
 from waypost.stores.sql.database import Database
-from waypost.stores.sql.engine import Connection, Tail
+from waypost.stores.sql.engine import Tail
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
 RECORDED_EVERY_MS: Final = 30 * SECOND_MS
 """How often it is recorded: whoever starts reads what was accepted since."""
-_RECORDED = "SELECT place FROM tail WHERE name = 'fresh'"
 _RECORD = "INSERT INTO tail (name, place) VALUES ('fresh', ?) ON CONFLICT (name) DO UPDATE SET place = excluded.place"
 
 
@@ -41,12 +40,6 @@ class FreshFrom:
             place = await self._database.read_to_lease(self._tail.place)
         written = self._database.commits.submit(_RECORDING, place)
         written.add_done_callback(lambda done: done.cancelled() or done.exception())
-
-
-def recorded(connection: Connection) -> str | None:
-    """Read the place that was recorded last."""
-    row = connection.execute(_RECORDED).fetchone()
-    return None if row is None else str(row[0])
 
 
 def _record(transaction: Transaction, places: Sequence[str]) -> list[None]:

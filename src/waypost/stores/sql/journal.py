@@ -12,7 +12,7 @@ from waypost.ports.journal import JournalRow
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.engine import Connection, Row
 from waypost.stores.sql.held_back import HeldBack
-from waypost.stores.sql.reached import reach, reached
+from waypost.stores.sql.reached import ARRIVALS_DROPPED, reach, reached
 from waypost.stores.sql.transaction import OperationKind, Transaction
 from waypost.telemetry import Event
 
@@ -24,8 +24,6 @@ _DROPPED = "journal dropped"
 
 _HORIZON = "SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint)"
 _DROP_ARRIVALS = "DELETE FROM arrival WHERE tx >= ? AND tx < ?"
-ARRIVALS_DROPPED = "arrivals dropped"
-"""The name of the transaction before which no arrival is left to hear of."""
 _HEARD_S = 120.0
 """Seconds by which every tail has heard of what was over, or begins again (ArrivalTail)."""
 

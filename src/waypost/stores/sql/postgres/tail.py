@@ -29,11 +29,9 @@ from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
 from waypost.ports.work import NewNotification, WorkItem
 from waypost.stores.sql.engine import Connection
-from waypost.stores.sql.fresh_from import recorded
-from waypost.stores.sql.journal import ARRIVALS_DROPPED
 from waypost.stores.sql.lease import READ, apps_with_fresh_rows, in_shards
 from waypost.stores.sql.postgres.connection import Numbers, Texts
-from waypost.stores.sql.reached import reached
+from waypost.stores.sql.reached import ARRIVALS_DROPPED, reached
 from waypost.stores.sql.rows import NOTIFICATION_WIDTH, notification_of
 
 SILENT_S: Final = 60.0
@@ -56,7 +54,10 @@ SELECT asked.app, (
         WHERE lane = ?1 AND app = asked.app AND due_at = 0 AND seq > floor{shards} LIMIT ?4) AS fresh
 ) FROM unnest(?2, ?3) AS asked (app, floor)
 """
-_SERVER = "SELECT CAST(extract(epoch FROM pg_postmaster_start_time()) * 1000000 AS bigint)"
+_RECORDED = """\
+SELECT CAST(extract(epoch FROM pg_postmaster_start_time()) * 1000000 AS bigint),
+    (SELECT place FROM tail WHERE name = 'fresh')
+"""
 _FIRST = """\
 SELECT asked.lane, asked.app, (
     SELECT {column} FROM notification WHERE lane = asked.lane AND app = asked.app AND due_at = 0 AND seq > floor
@@ -150,8 +151,8 @@ class ArrivalTail:
         self._seen = None  # what another server's snapshot saw says nothing of this one's transactions
         self._asked, self._looked_s = connection, _now_s()
         snapshot, self._of_before, self._head, *_ = connection.execute(_LOOK, (_NOTHING, Numbers())).fetchone()
-        (self._server,) = connection.execute(_SERVER).fetchone()
-        place = _recorded(connection)
+        self._server, said = connection.execute(_RECORDED).fetchone()
+        place = _place_in(said)
         if place is not None and place.server == self._server:
             seen = self._begin_at(connection, place)
             self._seen = None  # until it is known that nothing was missed
@@ -256,9 +257,8 @@ class ArrivalTail:
         return {(Lane(lane), AppId(app)): value for lane, app, value in rows}
 
 
-def _recorded(connection: Connection) -> TailPlace | None:
-    """Read the place that was recorded last; None for one that a newer version wrote in another way."""
-    said = recorded(connection)
+def _place_in(said: str | None) -> TailPlace | None:
+    """Read the place that was recorded last, if any was; None for one that a newer version wrote in another way."""
     try:
         return None if said is None else _place(said)
     except msgspec.MsgspecError:
