@@ -7,14 +7,17 @@ import pytest
 
 from tests.contract.bench import APP, OTHER_APP, Bench, by_content, by_key, notification
 from tests.contract.promised import promise
+from waypost.domain.delivery import FailureClass
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import CallerId
 from waypost.domain.moves import NotificationMoved
-from waypost.domain.notification import Lane
+from waypost.domain.notification import Lane, Notification
+from waypost.domain.settlement import Dead, Sent
 from waypost.domain.status import NotificationStatus
+from waypost.domain.status import NotificationStatus as N
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, later
 from waypost.ports.promises import Promise
-from waypost.ports.work import Accepted, Conflicting, Duplicate, NewNotification
+from waypost.ports.work import Accepted, Conflicting, Duplicate, NewNotification, Settled
 
 pytestmark = [pytest.mark.asyncio, promise(Promise.ACCEPTS_DURABLY)]
 
@@ -157,8 +160,43 @@ async def test_a_key_counts_for_all_of_its_window(bench: Bench, age_h: int) -> N
 async def test_content_of_a_finished_notification_still_counts(bench: Bench) -> None:
     first, second = notification(bench.now, body="same"), notification(bench.now, body="same")
     await bench.accept(NewNotification(first, (by_content(first),)))
-    await bench.withdraw(first)
+    await bench.routed(first, Sent("p"))
     assert await bench.accept(NewNotification(second, (by_content(second),))) == [bench.duplicate(first, second)]
+
+
+@promise(Promise.REOPENS_WINDOWS)
+@pytest.mark.parametrize("end", [N.FAILED, N.EXPIRED, N.CANCELLED, N.NO_TARGETS])
+async def test_content_is_new_again_once_the_first_reached_nobody(bench: Bench, end: NotificationStatus) -> None:
+    """Once: who says it a third time meets the second, in whichever table the keys of both lie."""
+    first, second, third, fourth = (notification(bench.now, body="same") for _ in range(4))
+    await bench.accept(NewNotification(first, (by_content(first, DAY_MS),)))
+    await _ended(bench, first, end)
+    bench.clock.advance(7 * HOUR_MS)
+    answers = await bench.accept(*(NewNotification(each, (by_content(each, DAY_MS),)) for each in (second, third)))
+    assert answers == [Accepted(second.id), bench.duplicate(second, third)]
+    assert await bench.accept(NewNotification(fourth, (by_content(fourth),))) == [bench.duplicate(second, fourth)]
+    assert await bench.leasable() == [second.id]
+
+
+async def _ended(bench: Bench, made: Notification, end: NotificationStatus) -> None:
+    if end is N.CANCELLED:
+        await bench.withdraw(made)
+    elif end is N.FAILED:
+        await bench.routed(made, Dead("400", "bad", FailureClass.TERMINAL, letter=True))
+    else:
+        lease, _ = await bench.take_one()
+        await bench.settle(lease, Settled(made, targets=() if end is N.NO_TARGETS else None, verdict=end))
+    assert await bench.status(made) is end
+
+
+@promise(Promise.FINDS_REPEATS)
+async def test_an_idempotency_key_stands_for_what_failed_too(bench: Bench) -> None:
+    """A repeat asks what became of the first; to send it again is a replay, or another key."""
+    first, second = notification(bench.now, body="same"), notification(bench.now, body="same")
+    await bench.accept(NewNotification(first, (by_key(first, "k"), by_content(first))))
+    await bench.withdraw(first)
+    both = NewNotification(second, (by_key(second, "k"), by_content(second)))
+    assert await bench.accept(both) == [Duplicate(first.id)]
 
 
 @promise(Promise.FINDS_REPEATS)

@@ -9,6 +9,7 @@ import pytest
 
 from scripts.services.redis import Redis
 from tests.journeys.harness import running
+from tests.journeys.said_again import A_DAY_ONCE
 from tests.journeys.test_dedup import Clock, a_day
 from tests.journeys.test_published import published
 from tests.survival import Survived
@@ -29,6 +30,7 @@ async def test_a_day_of_repeats_through_two_services_and_a_redis_that_forgets(
     """What Redis lost lets no repeat through (requirements S1-82): the keys are the store's."""
     clock = Clock(tmp_path)
     settings = {**published(postgres_url, redis_alone.url, tmp_path), "workers": 2, "grpc": {"listen": "127.0.0.1:0"}}
+    settings["app"] = A_DAY_ONCE
     emptied = 0
 
     def empty(place: int) -> None:

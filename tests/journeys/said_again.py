@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,8 @@ from dataclasses import dataclass, field
 from tests.journeys.harness import Json
 
 MINUTE_S, DAY_S = 60, 86_400
+A_DAY_ONCE: Json = {"defaults": {"dedup_window_s": DAY_S}}
+"""The settings of an app in which the same is sent once in a day, unless a caller says otherwise."""
 MOMENTS_MIN = (0, 1, 20, 21, 60, 300, 301, 330, 720, 1000, 1001, 1030, 1300, 1380, 1415, 1416, 1480, 1481, 1530, 1801)
 """When something is said, in minutes: a day and a bit.
 
@@ -72,10 +75,11 @@ def windows(said: Said) -> dict[tuple[str, ...], int]:
     key = body.get("idempotency_key")
     if key is not None:
         found["key", said.caller, key] = DAY_S
-    usual_s = 0 if key is not None else OTP_S if body.get("type") == "otp" else DAY_S
+    usual_s = OTP_S if body.get("type") == "otp" else DAY_S
     window_s = min(body.get("dedup_window", usual_s), body.get("ttl", DAY_S))
     if window_s:
-        found["content", said.caller, body["user_id"], body["title"]] = window_s
+        told = {name: value for name, value in body.items() if name not in {"idempotency_key", "dedup_window"}}
+        found["content", said.caller, json.dumps(told, sort_keys=True)] = window_s
     return found
 
 

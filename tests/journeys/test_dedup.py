@@ -15,9 +15,20 @@ from pathlib import Path
 import pytest
 
 from tests.journeys.balance import balance
-from tests.journeys.harness import Kill, Service, running, until
+from tests.journeys.harness import Json, Kill, Service, running, until
 from tests.journeys.load import Audience, Ledger
-from tests.journeys.said_again import CALLERS, DAY_S, MINUTE_S, MOMENTS_MIN, OTP_S, Expected, Keys, Said, day
+from tests.journeys.said_again import (
+    A_DAY_ONCE,
+    CALLERS,
+    DAY_S,
+    MINUTE_S,
+    MOMENTS_MIN,
+    OTP_S,
+    Expected,
+    Keys,
+    Said,
+    day,
+)
 from tests.journeys.said_again_callers import Answer, Callers, calling
 from tests.survival import Survived
 from waypost.bootstrap.registry import load
@@ -75,7 +86,8 @@ async def test_a_day_of_repeats_reaches_each_device_once(
 ) -> None:
     """Any worker takes any request, by REST, in batches and by gRPC."""
     clock = Clock(tmp_path)
-    opened = running(tmp_path, sitecustomize=clock.hook, in_lab=True, workers=3, grpc={"listen": "127.0.0.1:0"})
+    settings: Json = {"workers": 3, "grpc": {"listen": "127.0.0.1:0"}, "app": A_DAY_ONCE}
+    opened = running(tmp_path, sitecustomize=clock.hook, in_lab=True, **settings)
     async with opened as service:
         survived(**await a_day(service, [service], clock, rng))
 

@@ -128,6 +128,9 @@ def test_the_commands_of_the_quick_start_send_and_show(quick_start: tuple[Path, 
     assert len(ran) >= 5
 
 
+ONCE = ("--dedup-window", "600")
+
+
 def test_a_user_is_served_by_command_line_alone(quick_start: tuple[Path, dict[str, str]]) -> None:
     assert answered(quick_start, "devices", "add", "bob", "phone", "--platform", "ios", "--token", "ab" * 32)["created"]
     listed = answered(quick_start, "devices", "list", "bob")["items"]
@@ -135,12 +138,12 @@ def test_a_user_is_served_by_command_line_alone(quick_start: tuple[Path, dict[st
     explained = answered(quick_start, "explain", "bob", "--title", "Hi", "--data", "n=1")
     assert [target["credential"] for target in explained["targets"]] == ["demo/apns"]
     assert "Hi" in explained["targets"][0]["rendered"]["body"]
-    detail = answered(quick_start, "send", "bob", "--title", "Hi", "--data", "n=1", "--wait")
+    detail = answered(quick_start, "send", "bob", "--title", "Hi", "--data", "n=1", *ONCE, "--wait")
     assert detail["notification"]["status"] == "sent"
-    again = answered(quick_start, "send", "bob", "--title", "Hi", "--data", "n=1")
+    again = answered(quick_start, "send", "bob", "--title", "Hi", "--data", "n=1", *ONCE)
     assert (again["deduplicated"], again["id"]) == (True, detail["notification"]["id"])
     assert answered(quick_start, "dedup", "clear", "bob", "--title", "Hi", "--data", "n=1") == {"forgotten": 1}
-    anew = answered(quick_start, "send", "bob", "--title", "Hi", "--data", "n=1", "--wait")
+    anew = answered(quick_start, "send", "bob", "--title", "Hi", "--data", "n=1", *ONCE, "--wait")
     assert anew["notification"]["id"] != again["id"]
     drawn = waypost(*quick_start, "show", again["id"]).stdout
     assert "routed to 1 device" in drawn

@@ -118,7 +118,7 @@ async def test_a_key_that_redis_lost_is_known_from_the_ledger(
     async with running(tmp_path, workers=1, redis={"url": redis_url}, dedup="redis", **log) as service:
         await Audience(service).register(1, (("android",),))
         keyed = {"user_id": "user-0", "title": "Pay?", "idempotency_key": "payment-1"}
-        plain = {"user_id": "user-0", "title": "Packed"}
+        plain = {"user_id": "user-0", "title": "Packed", "dedup_window": 600}
         firsts = [(await service.ask("POST", "/v1/notifications", body))[1]["id"] for body in (keyed, plain)]
 
         async def sent() -> bool:

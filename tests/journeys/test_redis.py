@@ -88,7 +88,9 @@ async def test_the_log_knows_what_was_said_before_by_redis_and_goes_on_without_i
         status, _ = await service.ask("POST", "/v1/notifications", said)
         assert status == 503
         for _ in range(2):
-            status, _ = await service.ask("POST", "/v1/notifications", {"user_id": "nobody", "title": "Said twice"})
+            status, _ = await service.ask(
+                "POST", "/v1/notifications", {"user_id": "nobody", "title": "Said twice", "dedup_window": 60}
+            )
             assert status == 202
         assert service.log("dedup.open")
         redis_alone.start()

@@ -9,7 +9,7 @@ import msgspec
 from tests.memory.steps import take
 from tests.memory.store import LEASABLE, MemoryStore, StoredClaim, StoredRow
 from waypost.domain.content import Content
-from waypost.domain.dedup import Claim, ClaimKind
+from waypost.domain.dedup import ENDED_BADLY, Claim, ClaimKind
 from waypost.domain.ids import NotificationId
 from waypost.domain.moves import Moved, NotificationMoved
 from waypost.domain.replay import new_round
@@ -35,10 +35,15 @@ def _arrive(store: MemoryStore, arrival: NewNotification, now: Instant) -> tuple
         return _again(known), []
     for claim in sorted(arrival.claims, key=lambda claim: claim.kind is ClaimKind.CONTENT):
         claimed = store.claims.get((claim.kind, claim.key))
-        if claimed is not None and claimed.claim.until > now:
+        if claimed is not None and claimed.claim.until > now and not _is_new_again(store, claim, claimed):
             return _said_before(store, arrival, claim, claimed, now)
     _claim(store, arrival.claims, arrival.notification.id, now)
     return Accepted(arrival.notification.id), _insert(store, arrival, None)
+
+
+def _is_new_again(store: MemoryStore, claim: Claim, claimed: StoredClaim) -> bool:
+    first = store.rows.get(claimed.first_id)
+    return claim.kind is ClaimKind.CONTENT and first is not None and first.status in ENDED_BADLY
 
 
 def _again(known: StoredRow) -> Acceptance:

@@ -10,9 +10,9 @@ from waypost.config import AppSettings, Config
 from waypost.domain.content import Content, Kind
 from waypost.domain.credential import CredentialId
 from waypost.domain.device import Platform, RegistrationCheck
+from waypost.domain.drafting import ContentCheck
 from waypost.domain.errors import ConfigurationError, Fault
 from waypost.domain.ids import AppId
-from waypost.domain.submission import ContentCheck
 from waypost.http2 import COMPILED
 from waypost.ports.plugin import Means, SenderPlugin
 from waypost.ports.sender import Sender

@@ -27,7 +27,8 @@ class AsyncClient:
     that cannot be one.
 
     A call that may be carried out twice is repeated for up to *retry_s* seconds while nobody answers or the answer says
-    when to come back: reads, devices, and submissions with an ``idempotency_key``. 0 repeats nothing.
+    when to come back: reads, devices, and submissions, which get an ``idempotency_key`` where they have
+    none. 0 repeats nothing.
 
     Over https the authorities of *ca_file* alone are trusted, or the system's; *certificate_file*, with its key, is
     shown to a server that asks for one (PEM). An OSError where they cannot be used.

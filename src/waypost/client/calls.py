@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
@@ -49,13 +50,12 @@ def check_key(api_key: str | None) -> None:
 
 def send(notification: Json) -> ClientRequest:
     """Submit one notification; the fields are those of ``POST /v1/notifications`` in the reference."""
-    return _post("/v1/notifications", notification, is_repeatable=_has_key(notification))
+    return _post("/v1/notifications", _with_key(notification))
 
 
 def send_batch(notifications: Sequence[Json]) -> ClientRequest:
     """Submit up to 1,000; each is answered by itself, in order."""
-    is_repeatable = all(map(_has_key, notifications))
-    return _post("/v1/notifications/batch", {"notifications": list(notifications)}, is_repeatable=is_repeatable)
+    return _post("/v1/notifications/batch", {"notifications": list(map(_with_key, notifications))})
 
 
 def show(notification_id: str) -> ClientRequest:
@@ -90,8 +90,7 @@ def forget(notification: Json) -> ClientRequest:
 
 def send_bulk(job: Json, idempotency_key: str | None = None) -> ClientRequest:
     """Tell many recipients; the fields are those of ``POST /v1/bulk`` in the reference."""
-    has_key = idempotency_key is not None
-    return ClientRequest("POST", "/v1/bulk", _encode(job), idempotency_key=idempotency_key, is_repeatable=has_key)
+    return ClientRequest("POST", "/v1/bulk", _encode(job), idempotency_key=idempotency_key or str(uuid.uuid4()))
 
 
 def upload_recipients(job_id: str, recipients: bytes | BinaryIO, media: str) -> ClientRequest:
@@ -226,8 +225,11 @@ def items_of(page: Json) -> list[Json]:
     return next(value for value in page.values() if isinstance(value, list))
 
 
-def _has_key(notification: Json) -> bool:
-    return notification.get("idempotency_key") is not None
+def _with_key(notification: Json) -> Json:
+    """Give *notification* a key of its own where it has none, so that this call may be repeated."""
+    if notification.get("idempotency_key") is not None:
+        return notification
+    return {**notification, "idempotency_key": str(uuid.uuid4())}
 
 
 def _post(path: str, body: Json, *, is_repeatable: bool = True) -> ClientRequest:

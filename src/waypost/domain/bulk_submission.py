@@ -12,12 +12,12 @@ from waypost.domain.bulk import BulkJob, JobId, Recipient, RegistryFilter
 from waypost.domain.channel import Channel
 from waypost.domain.content import ApnsPushType, Content, Kind, Urgency
 from waypost.domain.device import Platform
+from waypost.domain.drafting import ContentCheck, draft
 from waypost.domain.errors import Fault, InvalidRequest
 from waypost.domain.ids import AppId, CallerId, NotificationId, UserId
 from waypost.domain.personal import NAME, names_in, personalised, placeholder_faults
 from waypost.domain.submission import (
     Badge,
-    ContentCheck,
     Defaults,
     Identity,
     Line,
@@ -27,7 +27,6 @@ from waypost.domain.submission import (
     Submission,
     SubmittedAction,
     Word,
-    draft,
 )
 from waypost.domain.text import NO_NUL, Text
 from waypost.domain.time import Instant, from_datetime

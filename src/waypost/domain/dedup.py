@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from waypost.domain.content import Content
 from waypost.domain.ids import AppId, CallerId, UserId
+from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
 from waypost.domain.words import Words
 
@@ -47,15 +48,28 @@ def shown(digest: bytes) -> str:
     return digest[:8].hex()
 
 
+ENDED_BADLY: Final = frozenset(
+    {
+        NotificationStatus.FAILED,
+        NotificationStatus.EXPIRED,
+        NotificationStatus.CANCELLED,
+        NotificationStatus.NO_TARGETS,
+    }
+)
+"""The ends of a first notification after which the same content is new again: it reached nobody."""
+
+
+def said_key(app: AppId, caller: CallerId, said: Any) -> bytes:
+    """Derive the key that is equal where the same caller says all the same, to the last field."""
+    return _digest(["said", app, caller, said])[:KEY_BYTES]
+
+
 def content_key(app: AppId, caller: CallerId, user_id: UserId, content: Content) -> bytes:
-    """Derive the key that is equal where the same caller tells the same user the same content."""
-    said: list[object] = ["content", app, caller, user_id, content_hash(content)]
-    if content.push_type is not None:
-        # Such a push says what it says in the provider's own fields.
-        said += [content.push_type, content.overrides]
-    if content.to is not None:
-        said.append(content.to)
-    return _digest(said)[:KEY_BYTES]
+    """Derive the key that is equal where the same caller tells the same user the same title, body and data.
+
+    The notify API compares those alone (requirements S1-78).
+    """
+    return _digest(["content", app, caller, user_id, content_hash(content)])[:KEY_BYTES]
 
 
 def idempotency_key(app: AppId, caller: CallerId, key: str) -> bytes:

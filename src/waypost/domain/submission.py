@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated, Any, NewType
 
-import msgspec
 from msgspec import Meta, Struct
 
-from waypost.domain.audience import Audience
 from waypost.domain.channel import Channel
-from waypost.domain.content import Action, ApnsPushType, Content, Kind, Urgency
-from waypost.domain.dedup import Claim, ClaimKind, body_hash, content_key, idempotency_key
-from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
-from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
-from waypost.domain.notification import Guarantee, Notification, lane_of
+from waypost.domain.content import ApnsPushType, Kind, Urgency
+from waypost.domain.errors import Fault
+from waypost.domain.notification import Guarantee
 from waypost.domain.retry import POLICIES
 from waypost.domain.text import Text
-from waypost.domain.time import DAY_MS, SECOND_MS, Instant, from_datetime, later
+from waypost.domain.time import DAY_MS
 
 STORED_LIMIT_BYTES = 64 * 1024
 TTL_LIMIT_S = 28 * 86_400
@@ -93,7 +89,8 @@ class Submission(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     scheduled_at: Annotated[Moment | None, Meta(description="The earliest time of sending (RFC 3339).")] = None
     idempotency_key: IdempotencyKey | None = None
     dedup_window: Annotated[
-        Seconds | None, Meta(description="Seconds within which the same content is not sent again; 0 turns this off.")
+        Seconds | None,
+        Meta(description="Seconds within which the same submission is not sent again; 0 turns this off."),
     ] = None
     guarantee: Guarantee = Guarantee.AT_LEAST_ONCE
     overrides: Annotated[
@@ -116,20 +113,29 @@ class Submission(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     ] = None
 
 
+class ContentSubmission(Submission, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A submission by the notify API: the same title, body and data are sent to a user once within a day.
+
+    An app's own windows come before the day.
+    """
+
+
 class Defaults(Struct, frozen=True):
     """An app's values for what a caller leaves out."""
 
     ttl_s: Seconds = 86_400
     """Seconds for which sending a notification is worthwhile."""
-    dedup_window_s: Seconds = 86_400
-    """Seconds within which the same content is not sent to the same user again; 0 turns this off."""
+    dedup_window_s: Seconds | None = None
+    """Seconds within which the same submission is not sent again, whatever its idempotency key; 0 or unset is off. The
+    notify API compares title, body and data, for a day where this is unset, and only where no key is given."""
     dedup_windows_s: dict[NotificationType, Seconds] = {}
     """The same for notifications of one `type`; of `otp` and `payment` it is 300 at most where nothing is said here."""
 
-    def window_s(self, kind: str | None) -> int:
-        """Return the content window of notifications of the type *kind*, seconds."""
+    def window_s(self, kind: str | None, unset: int = 0) -> int:
+        """Return the window of notifications of the type *kind*, seconds; *unset* where the app says nothing."""
         said = self.dedup_windows_s.get(NotificationType(kind)) if kind is not None else None
-        return min(self.dedup_window_s, _SHORT_WINDOWS_S.get(kind, self.dedup_window_s)) if said is None else said
+        usual = unset if self.dedup_window_s is None else self.dedup_window_s
+        return min(usual, _SHORT_WINDOWS_S.get(kind, usual)) if said is None else said
 
 
 _SHORT_WINDOWS_S: dict[str | None, int] = {"otp": 300, "payment": 300}
@@ -207,126 +213,3 @@ def _unstorable(value: Any) -> str | None:
                 return "holds an integer of more than 64 bits"
         level = inner
     return None
-
-
-ContentCheck = Callable[[Content, Kind], list[Fault]]
-"""The check for what one channel could never send, such as a reserved key."""
-
-
-class Draft(Struct, frozen=True):
-    """A checked submission as a notification, with the keys it claims."""
-
-    notification: Notification
-    claims: tuple[Claim, ...]
-
-
-def draft(
-    submission: Submission,
-    notification_id: NotificationId,
-    app: AppId,
-    caller: CallerId,
-    defaults: Defaults,
-    now: Instant,
-    checks: Sequence[ContentCheck] = (),
-) -> Draft:
-    """Make the notification that a submission asks for; InvalidRequest carries every fault found.
-
-    *checks* are those of the channels that its app can send through.
-    """
-    found = faults(submission)
-    if submission.scheduled_at is not None and from_datetime(submission.scheduled_at) > later(now, SCHEDULE_LIMIT_MS):
-        found.append(Fault("scheduled_at", "more than 366 days ahead"))
-    content = _content(submission)
-    found += [fault for check in checks for fault in check(content, submission.kind)]
-    if found:
-        raise InvalidRequest(tuple(found))
-    notification = _notification(submission, content, notification_id, app, caller, defaults, now)
-    stored_bytes = len(_stored.encode(notification.content)) + len(notification.user_id)
-    if stored_bytes > STORED_LIMIT_BYTES:
-        why = f"{stored_bytes} bytes as stored, at most {STORED_LIMIT_BYTES}"
-        raise InvalidRequest((Fault("", why),), ErrorCode.TOO_LARGE)
-    return Draft(notification, _claims(submission, notification, defaults, now))
-
-
-_stored = msgspec.msgpack.Encoder()
-
-
-def _notification(
-    submission: Submission,
-    content: Content,
-    notification_id: NotificationId,
-    app: AppId,
-    caller: CallerId,
-    defaults: Defaults,
-    now: Instant,
-) -> Notification:
-    ttl_ms = (defaults.ttl_s if submission.ttl is None else submission.ttl) * SECOND_MS
-    scheduled_at = None if submission.scheduled_at is None else from_datetime(submission.scheduled_at)
-    if scheduled_at is not None and scheduled_at <= now:
-        scheduled_at = None
-    return Notification(
-        id=notification_id,
-        app=app,
-        caller=caller,
-        user_id=UserId(submission.user_id or (content.to.label if content.to is not None else "")),
-        content=content,
-        created_at=now,
-        expires_at=later(scheduled_at or now, ttl_ms),
-        ttl_ms=ttl_ms,
-        lane=lane_of(submission.kind, submission.urgency),
-        kind=submission.kind,
-        urgency=submission.urgency,
-        guarantee=submission.guarantee,
-        device_ids=tuple(map(DeviceId, submission.device_ids)),
-        scheduled_at=scheduled_at,
-        retry_policy=submission.retry_policy,
-    )
-
-
-def _content(submission: Submission) -> Content:
-    to = submission.to
-    return Content(
-        title=submission.title,
-        subtitle=submission.subtitle,
-        body=submission.body,
-        data=submission.data,
-        image=submission.image,
-        icon=submission.icon,
-        link=submission.link,
-        actions=tuple([Action(action.id, action.title, action.link, action.icon) for action in submission.actions]),
-        sound=submission.sound,
-        badge=submission.badge,
-        category=submission.category,
-        thread=submission.thread,
-        android_channel=submission.android_channel,
-        collapse_key=submission.collapse_key,
-        overrides=submission.overrides,
-        push_type=submission.push_type,
-        to=None if to is None else Audience(Channel(to.channel), to.kind, to.name),
-        type=submission.type,
-    )
-
-
-def _claims(submission: Submission, notification: Notification, defaults: Defaults, now: Instant) -> tuple[Claim, ...]:
-    claims: list[Claim] = []
-    digest = b""
-    if submission.idempotency_key is not None:
-        digest = body_hash(msgspec.structs.replace(submission, idempotency_key=None))
-        key = idempotency_key(notification.app, notification.caller, submission.idempotency_key)
-        claims.append(Claim(ClaimKind.IDEMPOTENCY, key, digest, later(now, IDEMPOTENCY_WINDOW_MS)))
-    window_ms = min(_window_s(submission, defaults) * SECOND_MS, notification.expires_at - now)
-    if window_ms > 0:
-        key = content_key(notification.app, notification.caller, notification.user_id, notification.content)
-        claims.append(Claim(ClaimKind.CONTENT, key, digest, later(now, window_ms)))
-    return tuple(claims)
-
-
-IDEMPOTENCY_WINDOW_MS = 86_400 * SECOND_MS
-"""Milliseconds for which a caller's own key is kept, whatever the TTL."""
-
-
-def _window_s(submission: Submission, defaults: Defaults) -> int:
-    """Return the content window asked for, seconds; the default applies only where the caller gave no key."""
-    if submission.dedup_window is not None:
-        return submission.dedup_window
-    return defaults.window_s(submission.type) if submission.idempotency_key is None else 0

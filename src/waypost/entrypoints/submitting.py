@@ -34,7 +34,7 @@ class Submitted(Struct, frozen=True, omit_defaults=True):
 
     id: Annotated[Id, Meta(description="The notification's id; for a duplicate, the id of the first one.")]
     status: NotificationStatus
-    content_hash: Annotated[Hash, Meta(description="A hash of title, body and data, the content that dedup compares.")]
+    content_hash: Annotated[Hash, Meta(description="A hash of title, body and data.")]
     deduplicated: Annotated[bool, Meta(description="True for a duplicate: nothing new was accepted.")]
     record_id: Annotated[Id | None, Meta(description="The id of the record that a content duplicate leaves.")] = None
 

@@ -9,9 +9,10 @@ from msgspec import Struct
 from waypost.domain.bulk import JOB_TRANSITIONS, JobId, JobOrder, JobState, Recipient
 from waypost.domain.bulk_submission import BulkSubmission, draft_job, recipient_of
 from waypost.domain.dedup import body_hash, idempotency_key
+from waypost.domain.drafting import ContentCheck
 from waypost.domain.errors import Conflict, ErrorCode, Fault, InvalidRequest, NotFound, WaypostError
 from waypost.domain.ids import AppId, CallerId, NotificationId, created_at, format_id
-from waypost.domain.submission import ContentCheck, Defaults
+from waypost.domain.submission import Defaults
 from waypost.ports.bulk import Bulk, BulkViews, JobConflict, JobCreated, JobRecord
 from waypost.ports.clock import Clock, Ids
 

@@ -10,13 +10,14 @@ from waypost.domain.channel import Channel
 from waypost.domain.credential import CredentialId
 from waypost.domain.dedup import ClaimKind, content_hash
 from waypost.domain.delivery import delivery_of
+from waypost.domain.drafting import ContentCheck, draft
 from waypost.domain.ids import AppId, CallerId, DeviceId
 from waypost.domain.message import message_of
 from waypost.domain.notification import Notification
 from waypost.domain.recipient import FactsReader, Recipient
 from waypost.domain.routing import After, Candidate, RoutingTable, Ruling
 from waypost.domain.settlement import Parked, Suppressed
-from waypost.domain.submission import ContentCheck, Defaults, Submission, draft
+from waypost.domain.submission import Defaults, Submission
 from waypost.ports.clock import Clock, Ids
 from waypost.ports.devices import Devices
 from waypost.ports.sender import Rendered, Sender

@@ -10,11 +10,12 @@ from msgspec import Struct
 
 from waypost.domain.amendment import Confirmation, Withdraw, Withdrawal
 from waypost.domain.backlog import Backlog, Full
+from waypost.domain.drafting import ContentCheck, Draft, draft, keys_of
 from waypost.domain.errors import ErrorCode, InvalidRequest, NotFound, Unavailable, WaypostError
 from waypost.domain.ids import AppId, CallerId, NotificationId, UserId
 from waypost.domain.notification import Lane, lane_of
 from waypost.domain.scope import Scope
-from waypost.domain.submission import ContentCheck, Defaults, Draft, Submission, draft
+from waypost.domain.submission import Defaults, Submission
 from waypost.domain.time import SECOND_MS, Instant, later
 from waypost.ports.clock import Clock, Ids
 from waypost.ports.dedup import Dedup
@@ -95,7 +96,7 @@ class Intake(Struct, frozen=True):
         made = self._draft(caller, submission, new_id, self.clock.now())
         if isinstance(made, InvalidRequest):
             raise made
-        return await self.dedup.forget([claim.key for claim in made.claims])
+        return await self.dedup.forget(keys_of(submission, made.notification))
 
     async def cancel(self, caller: Caller, notification_id: NotificationId) -> Withdrawal:
         """Withdraw what has not been handed over of one notification."""

@@ -12,11 +12,11 @@ from waypost.domain.channel import Channel
 from waypost.domain.content import Content, Kind
 from waypost.domain.credential import CredentialId
 from waypost.domain.device import Platform, RegistrationCheck, is_token_alone
+from waypost.domain.drafting import ContentCheck
 from waypost.domain.errors import Fault
 from waypost.domain.ids import AppId
 from waypost.domain.limits import TokenBucket
 from waypost.domain.routing import Rule
-from waypost.domain.submission import ContentCheck
 from waypost.ports.clock import Clock
 from waypost.ports.sender import Sender
 from waypost.telemetry import Telemetry

@@ -20,6 +20,8 @@ class Promise(StrEnum):
     """A batch is accepted whole or not at all."""
     FINDS_REPEATS = "finds_repeats"
     """A request with a used idempotency key, or with the same content in its window, gets the first one's id."""
+    REOPENS_WINDOWS = "reopens_windows"
+    """What was said before is new again once the first one failed, expired, was cancelled or had no targets."""
     RECORDS_DUPLICATES = "records_duplicates"
     """A duplicate by content leaves a record of its own, with the status ``deduplicated``."""
     LEASES_ONCE = "leases_once"

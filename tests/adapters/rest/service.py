@@ -111,7 +111,10 @@ class Service:
         self.app: ASGIApp = build_app(self.api)
 
     def _api(self, settings: RestSettings) -> Api:
-        ids, defaults = CountedIds(self.clock), {DEMO: Defaults(), OTHER: Defaults()}
+        ids, defaults = (
+            CountedIds(self.clock),
+            {DEMO: Defaults(dedup_window_s=86_400), OTHER: Defaults(dedup_window_s=86_400)},
+        )
         dedup = MemoryDedup(self.store, self.clock)
         plugins, bare = installed(), AppSettings()
         checks = {app: content_checks(bare, plugins) for app in defaults}

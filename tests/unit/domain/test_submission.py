@@ -10,20 +10,22 @@ import pytest
 from waypost.domain.channel import Channel
 from waypost.domain.content import ApnsPushType, Kind, Urgency
 from waypost.domain.dedup import ClaimKind
+from waypost.domain.drafting import Draft, draft
 from waypost.domain.errors import ErrorCode, InvalidRequest
 from waypost.domain.ids import AppId, CallerId, NotificationId
 from waypost.domain.notification import Lane
-from waypost.domain.submission import Defaults, Draft, NotificationType, Submission, SubmittedBroadcast, draft
+from waypost.domain.submission import ContentSubmission, Defaults, NotificationType, Submission, SubmittedBroadcast
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, Instant, later
 
 NOW = Instant(1_800_000_000_000)
 OTP, PROMOTION = NotificationType("otp"), NotificationType("promotion")
+ONCE = Defaults(dedup_window_s=60)
 IN_AN_HOUR = datetime.fromtimestamp((NOW + HOUR_MS) / 1000, UTC)
 
 
-def drafted(defaults: Defaults = Defaults(), /, **fields: Any) -> Draft:  # noqa: B008 - frozen
+def drafted(defaults: Defaults = Defaults(), /, made_by: type[Submission] = Submission, **fields: Any) -> Draft:  # noqa: B008 - frozen
     """The draft of a submission that shows a title, unless *fields* say otherwise."""
-    submission = Submission(**({"user_id": "ann", "title": "Hello"} | fields))
+    submission = made_by(**({"user_id": "ann", "title": "Hello"} | fields))
     return draft(submission, NotificationId(b"n" * 16), AppId("demo"), CallerId("shop"), defaults, NOW)
 
 
@@ -77,29 +79,68 @@ def test_what_is_due_in_more_than_a_year_is_refused() -> None:
     assert faults(scheduled_at=datetime(2099, 1, 1, tzinfo=UTC)) == ["scheduled_at"]
 
 
-def test_the_content_window_is_a_day_unless_said() -> None:
-    """Requirements S1-06 and S1-07: 24 hours, 5 minutes for what comes often, or off."""
-    assert windows(drafted()) == {ClaimKind.CONTENT: DAY_MS}
+def test_what_is_said_again_is_sent_again_unless_a_window_was_asked_for() -> None:
+    """By the app or by the caller: "take your pill" at nine and at ten are two."""
+    assert windows(drafted()) == {}
+    assert windows(drafted(Defaults(dedup_window_s=86_400))) == {ClaimKind.CONTENT: DAY_MS}
     assert windows(drafted(dedup_window=300)) == {ClaimKind.CONTENT: 5 * MINUTE_MS}
     assert windows(drafted(Defaults(dedup_window_s=300))) == {ClaimKind.CONTENT: 5 * MINUTE_MS}
-    assert windows(drafted(dedup_window=0)) == {}
+    assert windows(drafted(Defaults(dedup_window_s=300), dedup_window=0)) == {}
+
+
+def test_the_notify_api_sends_the_same_content_once_in_a_day_unless_the_app_says_otherwise() -> None:
+    """Requirements S1-06 and S1-07: 24 hours, 5 minutes for what comes often, or off."""
+
+    def notified(**fields: Any) -> Draft:
+        return drafted(made_by=ContentSubmission, **fields)
+
+    assert windows(notified()) == {ClaimKind.CONTENT: DAY_MS}
+    assert windows(drafted(Defaults(dedup_window_s=300), made_by=ContentSubmission)) == {
+        ClaimKind.CONTENT: 5 * MINUTE_MS
+    }
+    assert windows(drafted(Defaults(dedup_window_s=0), made_by=ContentSubmission)) == {}
+    assert notified().claims[0].key == notified(urgency=Urgency.HIGH, ttl=60).claims[0].key
+    assert notified().claims[0].key != notified(data={"order": "2"}).claims[0].key
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"user_id": "bob"},
+        {"data": {"chat": "2"}},
+        {"link": "https://chat.example/2"},
+        {"device_ids": ("phone",)},
+        {"scheduled_at": IN_AN_HOUR},
+        {"urgency": Urgency.HIGH},
+        {"overrides": {"apns": {"aps": {"badge": 2}}}},
+    ],
+)
+def test_what_differs_in_any_field_is_another_submission(other: dict[str, Any]) -> None:
+    def key(**fields: Any) -> bytes:
+        (claim,) = drafted(dedup_window=60, **fields).claims
+        return claim.key
+
+    assert key() == key()
+    assert key(**other) != key()
 
 
 @pytest.mark.parametrize(
     ("kind", "defaults", "window_ms"),
     [
-        ("otp", Defaults(), 5 * MINUTE_MS),
-        ("payment", Defaults(), 5 * MINUTE_MS),
-        ("promotion", Defaults(), DAY_MS),
-        ("OTP", Defaults(), DAY_MS),
+        ("otp", Defaults(), None),
+        ("otp", Defaults(dedup_window_s=86_400), 5 * MINUTE_MS),
+        ("payment", Defaults(dedup_window_s=86_400), 5 * MINUTE_MS),
+        ("promotion", Defaults(dedup_window_s=86_400), DAY_MS),
+        ("OTP", Defaults(dedup_window_s=86_400), DAY_MS),
         ("otp", Defaults(dedup_window_s=60), MINUTE_MS),
         ("otp", Defaults(dedup_window_s=0), None),
         ("otp", Defaults(dedup_windows_s={OTP: 3_600}), HOUR_MS),
-        ("payment", Defaults(dedup_windows_s={OTP: 3_600}), 5 * MINUTE_MS),
+        ("payment", Defaults(dedup_window_s=86_400, dedup_windows_s={OTP: 3_600}), 5 * MINUTE_MS),
         ("promotion", Defaults(dedup_windows_s={PROMOTION: 3_600}), HOUR_MS),
         ("promotion", Defaults(dedup_windows_s={PROMOTION: 0}), None),
         ("promotion", Defaults(ttl_s=60, dedup_windows_s={PROMOTION: 3_600}), MINUTE_MS),
-        (None, Defaults(dedup_windows_s={PROMOTION: 3_600}), DAY_MS),
+        (None, Defaults(dedup_windows_s={PROMOTION: 3_600}), None),
+        (None, Defaults(dedup_window_s=86_400, dedup_windows_s={PROMOTION: 3_600}), DAY_MS),
     ],
 )
 def test_each_type_has_a_content_window(kind: str | None, defaults: Defaults, window_ms: int | None) -> None:
@@ -107,7 +148,7 @@ def test_each_type_has_a_content_window(kind: str | None, defaults: Defaults, wi
     said = {} if window_ms is None else {ClaimKind.CONTENT: window_ms}
     assert windows(drafted(defaults, type=kind)) == said
     assert windows(drafted(defaults, type=kind, dedup_window=30)) == {ClaimKind.CONTENT: 30_000}, "the caller's word"
-    assert windows(drafted(defaults, type=kind, idempotency_key="k")) == {ClaimKind.IDEMPOTENCY: DAY_MS}
+    assert windows(drafted(defaults, type=kind, idempotency_key="k")) == {ClaimKind.IDEMPOTENCY: DAY_MS} | said
 
 
 def test_the_content_window_is_never_longer_than_the_validity() -> None:
@@ -118,8 +159,9 @@ def test_the_content_window_is_never_longer_than_the_validity() -> None:
     assert windows(due_later) == {ClaimKind.CONTENT: HOUR_MS + MINUTE_MS}
 
 
-def test_a_callers_own_key_replaces_the_content_window_and_is_kept_for_a_day() -> None:
+def test_a_callers_own_key_is_kept_for_a_day() -> None:
     assert windows(drafted(idempotency_key="k", ttl=60)) == {ClaimKind.IDEMPOTENCY: DAY_MS}
+    assert windows(drafted(idempotency_key="k", made_by=ContentSubmission)) == {ClaimKind.IDEMPOTENCY: DAY_MS}
     both = drafted(idempotency_key="k", dedup_window=300)
     assert windows(both) == {ClaimKind.IDEMPOTENCY: DAY_MS, ClaimKind.CONTENT: 5 * MINUTE_MS}
 
@@ -152,7 +194,9 @@ def test_what_a_push_type_cannot_show_is_refused() -> None:
 def test_two_updates_of_a_live_activity_are_not_the_same_content() -> None:
     def key(eta: int) -> bytes:
         aps = {"event": "update", "content-state": {"eta": eta}}
-        made = drafted(push_type=ApnsPushType.LIVEACTIVITY, title=None, overrides={Channel("apns"): {"aps": aps}})
+        made = drafted(
+            dedup_window=60, push_type=ApnsPushType.LIVEACTIVITY, title=None, overrides={Channel("apns"): {"aps": aps}}
+        )
         (claim,) = made.claims
         return claim.key
 
@@ -165,7 +209,7 @@ NEWS = SubmittedBroadcast("fcm", "topic", "news")
 
 def test_all_who_listen_stand_where_a_user_would() -> None:
     """A user who happens to have that name is told nothing twice for it, and nothing less."""
-    to_all, to_user = drafted(user_id=None, to=NEWS), drafted(user_id="fcm:topic:news")
+    to_all, to_user = drafted(ONCE, user_id=None, to=NEWS), drafted(ONCE, user_id="fcm:topic:news")
     assert to_all.notification.user_id == to_user.notification.user_id == "fcm:topic:news"
     assert [claim.key for claim in to_all.claims] != [claim.key for claim in to_user.claims]
     long = drafted(user_id=None, to=SubmittedBroadcast("fcm", "condition", "'a' in topics || " * 20)).notification

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from waypost.domain.dedup import ClaimKind
+from waypost.domain.drafting import Draft, draft
 from waypost.domain.errors import InvalidRequest
 from waypost.domain.ids import AppId, CallerId, NotificationId
-from waypost.domain.submission import TTL_LIMIT_S, Defaults, Draft, Submission, draft
+from waypost.domain.submission import TTL_LIMIT_S, Defaults, Submission
 from waypost.domain.time import DAY_MS, Instant, isoformat
 
 NOW = Instant(1_800_000_000_000)
@@ -115,7 +116,7 @@ def test_a_window_ends_when_it_was_asked_to_and_never_after_the_validity(
         idempotency_key="k" if own_key else None,
     )
     made = draft(submission, ID, AppId("demo"), CallerId("billing"), Defaults(dedup_window_s=usual), NOW)
-    wanted_s = asked if asked is not None else 0 if own_key else usual
+    wanted_s = asked if asked is not None else usual
     window_ms = min(wanted_s, max(ahead_s, 0) + ttl) * 1000
     expected = {ClaimKind.IDEMPOTENCY: DAY_MS} if own_key else {}
     if window_ms:

@@ -49,7 +49,7 @@ async def explaining(*devices: tuple[str, Platform]) -> Explain:
         CredentialId.of(DEMO, "fcm"), FcmSettings(service_account_file="none"), clock=clock, telemetry=Silent()
     )
     table = RoutingTable(CHANNELS, {DEMO: {Channel("fcm"): (sender.credential,)}}, RULES)
-    return Explain(registry, {sender.credential: sender}, table, {DEMO: Defaults()}, clock, OneId())
+    return Explain(registry, {sender.credential: sender}, table, {DEMO: Defaults(dedup_window_s=60)}, clock, OneId())
 
 
 async def test_each_device_shows_what_it_would_be_sent_or_why_nothing() -> None:

@@ -37,7 +37,7 @@ async def test_a_duplicate_reads_no_registry(tmp_path: Path) -> None:
         bench.clock,
         bench.ids,
         Silent(),
-        {APP: Defaults()},
+        {APP: Defaults(dedup_window_s=86_400)},
         backlog=lambda: Backlog(1_000, is_shared=True),
     )
     said = Submission(user_id=ANN, title="Hello")

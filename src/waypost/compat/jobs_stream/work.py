@@ -23,13 +23,14 @@ from waypost.compat.jobs_stream.settings import StreamSettings
 from waypost.compat.jobs_stream.tokens import TokenLookup
 from waypost.domain.channel import Channel
 from waypost.domain.content import Content, Kind, Urgency
+from waypost.domain.drafting import ContentCheck
 from waypost.domain.errors import InvalidRequest, Unavailable
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
 from waypost.domain.job import Job, read_job
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.progress import Stale
 from waypost.domain.status import NotificationStatus
-from waypost.domain.submission import TTL_LIMIT_S, ContentCheck
+from waypost.domain.submission import TTL_LIMIT_S
 from waypost.domain.time import SECOND_MS, Instant, later
 from waypost.ports.clock import Clock
 from waypost.ports.jobs import HandedJob, Jobs

@@ -9,6 +9,7 @@ from waypost.ports.promises import EVERY_PROMISE, Promise
 
 INSTEAD: Final[Mapping[Promise, str]] = {
     Promise.ACCEPTS_WHOLE_BATCHES: "each item is answered for itself: what was not written is refused with 503",
+    Promise.REOPENS_WINDOWS: "it is a duplicate until the window ends, or `waypost dedup clear` ends it",
     Promise.RECORDS_DUPLICATES: "it is answered with the first one's id, and leaves no record",
     Promise.BOUNDS_BUSY_APPS: "apps take turns in what a worker has read; the rest of a partition is read in its order",
     Promise.ENDS_IN_DOUBT_IN_TIME: "it ends 15 s after its deadline",

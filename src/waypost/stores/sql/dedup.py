@@ -112,6 +112,13 @@ class LookUp:
         return [f"dedup_{number}" for number in numbers]
 
 
+def end(connection: Connection, over: Mapping[bytes, NotificationId], partitions: Partitions) -> None:
+    """End the window of each key that still stands for the notification beside it."""
+    for number in partitions.until if over else ():
+        delete = f"DELETE FROM dedup_{number} WHERE key = ? AND id = ?"  # noqa: S608 - a number of ours
+        connection.executemany(delete, sorted(over.items()))
+
+
 def claim(transaction: Transaction, claims: Sequence[tuple[Claim, NotificationId]], partitions: Partitions) -> None:
     """Store *claims* of keys that nobody has; where somebody else was first, the commit raises Overtaken."""
     if not claims:

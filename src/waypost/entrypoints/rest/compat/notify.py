@@ -10,7 +10,7 @@ from litestar.params import RawBody
 from msgspec import Meta, Struct
 
 from waypost.domain.content import Kind, Urgency
-from waypost.domain.submission import Identity, Line, Seconds, Submission
+from waypost.domain.submission import ContentSubmission, Identity, Line, Seconds
 from waypost.domain.vocabulary import Vocabulary, notification_word
 from waypost.entrypoints.access import SENDS
 from waypost.entrypoints.decoding import decode
@@ -54,7 +54,7 @@ _notify = msgspec.json.Decoder(Notify)
 async def submit_notify(api: Api, caller: Caller, header_key: str | None, body: bytes) -> tuple[int, Notified]:
     """Accept one: 202 where it is new, 200 where it was said before."""
     asked = decode(_notify, body)
-    submission = Submission(
+    submission = ContentSubmission(
         user_id=asked.user_id,
         title=asked.title,
         body=asked.body,

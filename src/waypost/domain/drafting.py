@@ -1,0 +1,169 @@
+"""Drafting: from a submission to the notification and the dedup keys that it claims. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from waypost.domain.audience import Audience
+from waypost.domain.channel import Channel
+from waypost.domain.content import Action, Content, Kind
+from waypost.domain.dedup import Claim, ClaimKind, body_hash, content_key, idempotency_key, said_key
+from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
+from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
+from waypost.domain.notification import Notification, lane_of
+from waypost.domain.submission import (
+    SCHEDULE_LIMIT_MS,
+    STORED_LIMIT_BYTES,
+    ContentSubmission,
+    Defaults,
+    Submission,
+    faults,
+)
+from waypost.domain.time import SECOND_MS, Instant, from_datetime, later
+
+ContentCheck = Callable[[Content, Kind], list[Fault]]
+"""The check for what one channel could never send, such as a reserved key."""
+
+
+class Draft(Struct, frozen=True):
+    """A checked submission as a notification, with the keys it claims."""
+
+    notification: Notification
+    claims: tuple[Claim, ...]
+
+
+def draft(
+    submission: Submission,
+    notification_id: NotificationId,
+    app: AppId,
+    caller: CallerId,
+    defaults: Defaults,
+    now: Instant,
+    checks: Sequence[ContentCheck] = (),
+) -> Draft:
+    """Make the notification that a submission asks for; InvalidRequest carries every fault found.
+
+    *checks* are those of the channels that its app can send through.
+    """
+    found = faults(submission)
+    if submission.scheduled_at is not None and from_datetime(submission.scheduled_at) > later(now, SCHEDULE_LIMIT_MS):
+        found.append(Fault("scheduled_at", "more than 366 days ahead"))
+    content = _content(submission)
+    found += [fault for check in checks for fault in check(content, submission.kind)]
+    if found:
+        raise InvalidRequest(tuple(found))
+    notification = _notification(submission, content, notification_id, app, caller, defaults, now)
+    stored_bytes = len(_stored.encode(notification.content)) + len(notification.user_id)
+    if stored_bytes > STORED_LIMIT_BYTES:
+        why = f"{stored_bytes} bytes as stored, at most {STORED_LIMIT_BYTES}"
+        raise InvalidRequest((Fault("", why),), ErrorCode.TOO_LARGE)
+    return Draft(notification, _claims(submission, notification, defaults, now))
+
+
+_stored = msgspec.msgpack.Encoder()
+
+
+def _notification(
+    submission: Submission,
+    content: Content,
+    notification_id: NotificationId,
+    app: AppId,
+    caller: CallerId,
+    defaults: Defaults,
+    now: Instant,
+) -> Notification:
+    ttl_ms = (defaults.ttl_s if submission.ttl is None else submission.ttl) * SECOND_MS
+    scheduled_at = None if submission.scheduled_at is None else from_datetime(submission.scheduled_at)
+    if scheduled_at is not None and scheduled_at <= now:
+        scheduled_at = None
+    return Notification(
+        id=notification_id,
+        app=app,
+        caller=caller,
+        user_id=UserId(submission.user_id or (content.to.label if content.to is not None else "")),
+        content=content,
+        created_at=now,
+        expires_at=later(scheduled_at or now, ttl_ms),
+        ttl_ms=ttl_ms,
+        lane=lane_of(submission.kind, submission.urgency),
+        kind=submission.kind,
+        urgency=submission.urgency,
+        guarantee=submission.guarantee,
+        device_ids=tuple(map(DeviceId, submission.device_ids)),
+        scheduled_at=scheduled_at,
+        retry_policy=submission.retry_policy,
+    )
+
+
+def _content(submission: Submission) -> Content:
+    to = submission.to
+    return Content(
+        title=submission.title,
+        subtitle=submission.subtitle,
+        body=submission.body,
+        data=submission.data,
+        image=submission.image,
+        icon=submission.icon,
+        link=submission.link,
+        actions=tuple([Action(action.id, action.title, action.link, action.icon) for action in submission.actions]),
+        sound=submission.sound,
+        badge=submission.badge,
+        category=submission.category,
+        thread=submission.thread,
+        android_channel=submission.android_channel,
+        collapse_key=submission.collapse_key,
+        overrides=submission.overrides,
+        push_type=submission.push_type,
+        to=None if to is None else Audience(Channel(to.channel), to.kind, to.name),
+        type=submission.type,
+    )
+
+
+def _claims(submission: Submission, notification: Notification, defaults: Defaults, now: Instant) -> tuple[Claim, ...]:
+    claims: list[Claim] = []
+    digest = b""
+    if submission.idempotency_key is not None:
+        digest = body_hash(msgspec.structs.replace(submission, idempotency_key=None))
+        key = idempotency_key(notification.app, notification.caller, submission.idempotency_key)
+        claims.append(Claim(ClaimKind.IDEMPOTENCY, key, digest, later(now, IDEMPOTENCY_WINDOW_MS)))
+    window_ms = min(_window_s(submission, defaults) * SECOND_MS, notification.expires_at - now)
+    if window_ms > 0:
+        claims.append(Claim(ClaimKind.CONTENT, _content_key(submission, notification), digest, later(now, window_ms)))
+    return tuple(claims)
+
+
+def _content_key(submission: Submission, notification: Notification) -> bytes:
+    if isinstance(submission, ContentSubmission):
+        return content_key(notification.app, notification.caller, notification.user_id, notification.content)
+    said = msgspec.structs.replace(submission, idempotency_key=None, dedup_window=None)
+    return said_key(notification.app, notification.caller, said)
+
+
+def keys_of(submission: Submission, notification: Notification) -> list[bytes]:
+    """List the dedup keys that *submission* may have claimed, by whichever API and with whatever window."""
+    keys = [
+        _content_key(submission, notification),
+        content_key(notification.app, notification.caller, notification.user_id, notification.content),
+    ]
+    if submission.idempotency_key is not None:
+        keys.append(idempotency_key(notification.app, notification.caller, submission.idempotency_key))
+    return keys
+
+
+_NOTIFY_WINDOW_S: Final = 86_400
+"""The window of the notify API, seconds (requirements S1-79)."""
+IDEMPOTENCY_WINDOW_MS = 86_400 * SECOND_MS
+"""Milliseconds for which a caller's own key is kept, whatever the TTL."""
+
+
+def _window_s(submission: Submission, defaults: Defaults) -> int:
+    """Return the window asked for, seconds; at the notify API a key of the caller tells repeats alone."""
+    if submission.dedup_window is not None:
+        return submission.dedup_window
+    if not isinstance(submission, ContentSubmission):
+        return defaults.window_s(submission.type)
+    return 0 if submission.idempotency_key is not None else defaults.window_s(submission.type, _NOTIFY_WINDOW_S)
