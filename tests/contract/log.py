@@ -87,6 +87,8 @@ class LogUnderTest(SqlUnderTest):
         self._reader = topics.reader
         self._admin = topics.admin
         self._recorded: dict[PartitionRef, int] = {}
+        self._recording = asyncio.Lock()
+        """Held until what was read is in the ledger: who asks meanwhile waits for that, too."""
 
     async def open(self) -> None:
         """Begin where the topics end."""
@@ -196,7 +198,10 @@ class LogUnderTest(SqlUnderTest):
         async with asyncio.timeout(_ANSWER_S):
             while any(scribe.waiting_since_s is not None for log in self._logs.values() for scribe in log._scribes):  # noqa: ASYNC110 - no hook in the product
                 await asyncio.sleep(_LOOK_S)
-        ends = await self.ends(list({place.topic for place in self._recorded}))
+        async with self._recording:
+            await self._record(await self.ends(list({place.topic for place in self._recorded})))
+
+    async def _record(self, ends: Mapping[PartitionRef, int]) -> None:
         while any(self._recorded[place] < end for place, end in ends.items()):
             entries: list[LogEntry] = []
             for message in await asyncio.to_thread(self._reader.consume, 500, 0.02):

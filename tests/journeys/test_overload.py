@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.crowded import is_crowded
 from tests.hurry import IMPATIENT, IMPATIENT_S
 from tests.journeys.harness import Service, running
 from tests.journeys.load import Load
@@ -40,7 +41,8 @@ async def test_what_a_slow_provider_holds_is_not_sent_again(
         run = await overloaded(service, await _callers(service, rng), SLOW, 1_500, stop_s=stop_s)
     table("overload", provider="stops once" if stop_s else "goes on", **run.row())
     _each_once(run)
-    _kept_busy(run, BRIEFLY_IDLE)
+    if not is_crowded():
+        _kept_busy(run, BRIEFLY_IDLE)
 
 
 @pytest.mark.survives("a provider of 200 a second", on="embedded", so="20,000 once each, its time used, none lost")

@@ -43,7 +43,11 @@ async def limited(**bounds: Any) -> AsyncIterator[tuple[Service, httpx.AsyncClie
 
 async def sent(client: httpx.AsyncClient, count: int = 1, **headers: str) -> list[int]:
     """The answers to so many different notifications."""
-    answers = [await client.post("/v1/notifications", json=shown(body=str(n)), headers=headers) for n in range(count)]
+    bodies = [shown(body=str(n), data=headers) for n in range(count)]
+    answers = [await client.post("/v1/notifications", json=body, headers=headers) for body in bodies]
+        await client.post("/v1/notifications", json=shown(body=str(n), data=headers), headers=headers)
+        for n in range(count)
+    ]
     return [each.status_code for each in answers]
 
 

@@ -131,11 +131,25 @@ async def test_what_has_a_key_is_repeated_until_it_is_taken(trouble: bytes) -> N
 
 
 @pytest.mark.asyncio
+async def test_what_has_no_key_gets_one_that_its_attempts_share() -> None:
+    """Two calls are two things, and each may be tried again."""
+    keyless: calls.Json = {"user_id": "u", "title": "Hi"}
+    async with answering(b"", DONE) as (url, heads):
+        assert await asyncio.to_thread(Client(url, "key").send, keyless) == {"id": "1"}
+    assert len(heads) == 2
+    keys = [json.loads(calls.send(keyless).body)["idempotency_key"] for _ in range(2)]  # type: ignore[arg-type] # bytes
+    assert len(set(keys)) == 2
+    assert "idempotency_key" not in keyless, "the caller's own is left as it was"
+    (first, second) = json.loads(calls.send_batch([KEYED, keyless]).body)["notifications"]  # type: ignore[arg-type]
+    assert first == KEYED
+    assert second["idempotency_key"]
+
+
+@pytest.mark.asyncio
 async def test_what_might_come_twice_or_can_never_be_is_not_repeated() -> None:
-    keyless = {"user_id": "u", "title": "Hi"}
     async with answering(b"", DONE) as (url, _):
         with pytest.raises(ConnectionLost):
-            await asyncio.to_thread(Client(url, "key").send_batch, [KEYED, keyless])
+            await asyncio.to_thread(Client(url, "key").replay, "1")
     async with answering(http("400 Bad Request", b'{"code": "invalid_request"}'), DONE) as (url, _):
         with pytest.raises(ApiError):
             await asyncio.to_thread(Client(url, "key").send, KEYED)

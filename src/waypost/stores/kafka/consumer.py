@@ -11,12 +11,13 @@ import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, Protocol
 
 import msgspec
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from msgspec import Struct, structs
 
 from waypost.stores.kafka.partitions import (
@@ -167,7 +168,8 @@ class GroupConsumer:
             self._commit_all()
         except Exception as surprise:  # noqa: BLE001 - whatever it is, the loop must hear of it
             self._loop.call_soon_threadsafe(self._owner.failed, surprise)
-        self._consumer.close()
+        with suppress(KafkaException, SystemError):  # what a call of its met as it closed, which ends with it
+            self._consumer.close()
 
     def _take_part(self) -> None:
         is_member = False
