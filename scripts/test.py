@@ -70,7 +70,7 @@ GROUPS = (
     Group("protocols", 120, ("tests/adapters/http2", "tests/adapters/lab", "tests/adapters/senders")),
     Group("engines", 300, ENGINES, select="(adapters or engines) and not long"),
     Group(
-        "doors",
+        "entry points",
         120,
         (
             "tests/adapters/rest",

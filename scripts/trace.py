@@ -32,6 +32,8 @@ NOTIFICATION = {"user_id": "user-1", "title": "Your parcel is here", "body": "Le
 FINAL_TIMEOUT_S = 30.0
 SETTLED_S = 1.0
 """Seconds after which one delivery is over for certain."""
+TICKER = "every"
+"""The function that repeats a duty of a worker."""
 LAST = "Settler.write"
 """The function that writes receipts."""
 
@@ -45,7 +47,7 @@ class Trace:
 
     def __call__(self, frame: FrameType, event: str, _argument: Any) -> None:
         """Note a call: see ``sys.setprofile``."""
-        if self.is_on and event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
+        if self.is_on and event == "call" and frame.f_code.co_filename.startswith(PACKAGE) and not _in_ticker(frame):
             self.calls.append((frame.f_code.co_filename.removeprefix(PACKAGE), frame.f_code.co_qualname))
 
     def cut(self) -> None:
@@ -58,6 +60,15 @@ class Trace:
         files = [file for file, _ in self.calls]
         runs = [file for before, file in zip([None, *files], files, strict=False) if file != before]
         return len(files), len(set(files)), len(runs) - len(set(runs))
+
+
+def _in_ticker(frame: FrameType | None) -> bool:
+    """Tell whether a ticker called: what it repeats belongs to no delivery."""
+    while frame is not None:
+        if frame.f_code.co_qualname == TICKER:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def configuration(lab: dict[str, Any]) -> dict[str, Any]:

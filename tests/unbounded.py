@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from waypost.domain.limits import Granted, Limit, Wait
-from waypost.entrypoints.limits import Bounds, DoorLimits
+from waypost.entrypoints.limits import Bounds, EntrypointLimits
 from waypost.runtime.clock import SystemClock
 from waypost.telemetry import Silent
 
@@ -18,4 +18,4 @@ class _Unasked:
         raise AssertionError(f"{name} has no limit")
 
 
-UNBOUNDED: Final = DoorLimits(Bounds(), _Unasked(), SystemClock(), Silent())
+UNBOUNDED: Final = EntrypointLimits(Bounds(), _Unasked(), SystemClock(), Silent())

@@ -112,6 +112,7 @@ async def test_all_of_it_works_in_real_processes(engine: str, tmp_path: Path, re
             assert (await service.ask("PUT", f"/v1/users/{user}/greeting"))[0] == 204
         assert (await _told(service))["greeted"] == ["ada", "bob"]
         await _refuses_without_the_scope(service)
+        await _decides_who_is_told_and_how(service)
 
         await _send(service, "ada")
         before = await until(lambda: _heard_all(service), "each row of the journal at the reader")
@@ -138,6 +139,27 @@ async def _refuses_without_the_scope(service: Service) -> None:
     service.key = "wp_nobody"
     assert (await service.ask("GET", "/v1/greetings"))[0] == 401
     service.key = key
+
+
+async def _decides_who_is_told_and_how(service: Service) -> None:
+    """Its rule asks what it has read of the user, its renderer says it in the user's way; ``explain`` shows both."""
+    said: dict[str, Any] = {}
+    tokens = (await service.lab.ask("POST", "/tokens", {"platform": "android", "count": 2}))["tokens"]
+    for user, token in zip(("ada", "eve"), tokens, strict=True):
+        device = {"platform": "android", "token": token}
+        assert (await service.ask("PUT", f"/v1/devices/{user}/phone", device))[0] in {200, 201}
+        status, explained = await service.ask("POST", "/v1/explain", {"user_id": user, "title": "News"})
+        assert status == 200, explained
+        (said[user],) = explained["targets"]
+    assert "Dear friend: News" in said["ada"]["rendered"]["body"]
+    assert said["eve"]["suppressed"] == "never_greeted"
+    _, told = await service.ask("POST", "/v1/notifications", {"user_id": "eve", "title": "News"})
+
+    async def reasons() -> Any:
+        _, detail = await service.ask("GET", f"/v1/notifications/{told['id']}")
+        return [each["reason"] for each in detail["receipts"] if each["status"] == "suppressed"]
+
+    assert await until(reasons, "the end of what a rule suppressed") == ["never_greeted"]
 
 
 async def _rounds(service: Service, least: int) -> bool:

@@ -22,7 +22,7 @@ OWNERS = {
     "protocols",
     "speed & bulk",
     "scale-out",
-    "doors",
+    "entry points",
     "identity & limits",
     "feed & other channels",
     "preferences & schedules",
@@ -137,8 +137,8 @@ MODULE, TEST = "`waypost.domain.retry`", "`tests/architecture/test_requirements.
     ("row", "complaint"),
     [
         (f"| S1-01 | x | works | {MODULE} | {TEST} |  |", None),
-        (f"| S1-01 | x | partly | {MODULE} | {TEST} | all of it: doors |", None),
-        ("| S1-01 | x | open |  |  | doors |", None),
+        (f"| S1-01 | x | partly | {MODULE} | {TEST} | all of it: entry points |", None),
+        ("| S1-01 | x | open |  |  | entry points |", None),
         (f"| S1-01 | x | done | {MODULE} | {TEST} |  |", "the status done"),
         (f"| S1-01 | x | works | {MODULE} |  |  |", "names no module or no test"),
         (f"| S1-01 | x | works | `waypost.domain.nothing` | {TEST} |  |", "no module waypost.domain.nothing"),
@@ -147,7 +147,7 @@ MODULE, TEST = "`waypost.domain.retry`", "`tests/architecture/test_requirements.
         (f"| S1-01 | x | partly | {MODULE} | {TEST} |  |", "says what is missing"),
         (f"| S1-01 | x | partly | {MODULE} | {TEST} | later |", "ends with the work"),
         ("| S1-01 | x | open |  |  | soon |", "nobody is named 'soon'"),
-        (f"| S1-01 | x | open |  | {TEST} | doors |", "has no module and no test yet"),
+        (f"| S1-01 | x | open |  | {TEST} | entry points |", "has no module and no test yet"),
     ],
 )
 def test_a_row_that_is_wrong_is_found(row: str, complaint: str | None) -> None:
@@ -159,6 +159,6 @@ def test_a_row_that_is_wrong_is_found(row: str, complaint: str | None) -> None:
 
 def test_an_id_that_is_missing_double_or_unknown_is_found() -> None:
     """By the id, wherever it stands."""
-    page = "\n".join(f"| {id_} | x | open |  |  | doors |" for id_ in ("S1-01", "S1-01", "S9-01"))
+    page = "\n".join(f"| {id_} | x | open |  |  | entry points |" for id_ in ("S1-01", "S1-01", "S9-01"))
     found = list(complaints(page))
     assert {"S1-01 is there 2 times", "S0-01 is there 0 times", "S9-01 is no requirement"} <= set(found)

@@ -63,7 +63,8 @@ BEGIN
     DELETE FROM reader; DELETE FROM counter; DELETE FROM device; DELETE FROM api_key; DELETE FROM bulk_job;
     DELETE FROM key_terms; DELETE FROM bulk_recipient; DELETE FROM bulk_piece; DELETE FROM bulk_count;
     DELETE FROM opt_out; DELETE FROM outbox; DELETE FROM mark; DELETE FROM erasure; DELETE FROM audit;
-    DELETE FROM member; DELETE FROM arrival; DELETE FROM claim; DELETE FROM ownership WHERE shard IS NULL;
+    DELETE FROM member; DELETE FROM arrival; DELETE FROM tail;
+    DELETE FROM claim; DELETE FROM ownership WHERE shard IS NULL;
 END $$
 """
 

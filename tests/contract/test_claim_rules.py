@@ -21,6 +21,7 @@ from waypost.domain.settlement import Change, Unstarted
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import MINUTE_MS, SECOND_MS
 from waypost.ports.work import Lease, Settled, WorkItem
+from waypost.stores.sql.claims.waiting_from import WHOLE_EVERY_MS
 
 pytestmark = [pytest.mark.engines, pytest.mark.asyncio]
 
@@ -255,3 +256,17 @@ async def test_a_withdrawal_waits_for_who_leases_what_waits(
     gate.open()
     assert [item.notification.id for item in (await leasing).items] == [made.id]
     assert isinstance(await withdrawing, TooLate)
+
+
+async def test_what_was_let_go_by_a_clock_far_behind_is_found(
+    benches: list[Bench], asking: psycopg.Connection[tuple[int, ...]]
+) -> None:
+    """Leases begin where something waits; what lies before is looked through every ten minutes."""
+    bench, _ = benches
+    made = await bench.accepted()
+    await bench.take()
+    bench.clock.advance(MINUTE_MS)
+    assert (await bench.lease()).items == ()
+    asking.execute("UPDATE claim SET holder = NULL, free_at = 5")
+    bench.clock.advance(WHOLE_EVERY_MS)
+    assert [item.notification.id for item in (await bench.lease()).items] == [made.id]

@@ -129,7 +129,7 @@ async def test_claims_and_outbox_are_read_from_where_work_begins(
 
     def look(connection: Connection) -> int:
         def once() -> None:
-            now, since = stack.clock.now(), work._since.get(Lane.NORMAL, Instant(1))
+            now, since = stack.clock.now(), work._waiting_from.place(Lane.NORMAL)
             transaction = Transaction(connection, now, lambda _: None)
             since_due = work._due_from.at or Instant(0)
             timer = Timer(now, 10, work._shards.owned, (), clean_among=work._clean_among, since=since_due)

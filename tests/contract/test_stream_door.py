@@ -27,7 +27,7 @@ from waypost.domain.notification import Lane
 from waypost.domain.scope import EVERY_SCOPE
 from waypost.domain.submission import Defaults
 from waypost.domain.time import HOUR_MS
-from waypost.entrypoints.limits import Bounds, DoorLimits
+from waypost.entrypoints.limits import Bounds, EntrypointLimits
 from waypost.entrypoints.streams.stream_intake import BATCHES_AT_ONCE, StreamIntake
 from waypost.pipeline.intake import Caller, Intake
 from waypost.ports.source import Foreign
@@ -85,7 +85,7 @@ class Bench:
 
     @asynccontextmanager
     async def door(
-        self, reader: RedisSource | None = None, limits: DoorLimits = UNBOUNDED
+        self, reader: RedisSource | None = None, limits: EntrypointLimits = UNBOUNDED
     ) -> AsyncIterator[StreamIntake]:
         """Open until the block ends."""
         intake = Intake(
@@ -194,7 +194,7 @@ async def test_what_nobody_thought_of_is_one_messages_alone(bench: Bench) -> Non
 
 async def test_what_is_tried_again_counts_once(bench: Bench) -> None:
     """Its caller has room for one batch and no more, and the store is away, then busy, then stumbles."""
-    limits = DoorLimits(
+    limits = EntrypointLimits(
         Bounds(caller=FixedWindow(BATCH, HOUR_MS)), MemoryLimiter(bench.clock), bench.clock, bench.noted
     )
     bench.work.away = Unavailable("away", ErrorCode.STORAGE_AWAY)

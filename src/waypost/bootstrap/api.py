@@ -11,7 +11,7 @@ from waypost.bootstrap.senders import content_checks, registration_checks
 from waypost.bootstrap.stacks import StackParts
 from waypost.config import Config
 from waypost.entrypoints.callers import Authenticator
-from waypost.entrypoints.limits import DoorLimits
+from waypost.entrypoints.limits import EntrypointLimits
 from waypost.entrypoints.rest.api import Api, Readiness
 from waypost.features.parts import Ground
 from waypost.pipeline.bulk_intake import BulkIntake
@@ -56,7 +56,7 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
     tokens: TokenVerifier,
     intake: Intake,
     readiness: Callable[[], Readiness],
-    limits: DoorLimits,
+    limits: EntrypointLimits,
     metrics: PrometheusSink,
     grounds: Mapping[str, Ground],
 ) -> Api:
@@ -78,7 +78,9 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
         audit=store.audit,
         marks=store.marks,
         outbox=store.outbox,
-        explain=Explain(duty_context.devices, context.senders, context.routing, defaults, context.clock, ids, checks),
+        explain=Explain(
+            duty_context.devices, context.senders, context.routing, defaults, context.clock, ids, checks, context.facts
+        ),
         clock=context.clock,
         telemetry=context.telemetry,
         device_caps={app: chosen.device_cap for app, chosen in config.apps.items()},

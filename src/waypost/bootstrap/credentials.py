@@ -104,20 +104,20 @@ def credentials_of(config: Config, means: Means, sections: Sections) -> dict[Cre
 
 
 def held_by(
-    sections: Sections, credentials: Mapping[CredentialId, SenderCredential], doors: Mapping[str, ServerTls]
+    sections: Sections, credentials: Mapping[CredentialId, SenderCredential], listening: Mapping[str, ServerTls]
 ) -> list[LoadedCredential]:
     """List all credentials of a process, the configuration first: it says what the others are made of."""
     senders: list[LoadedCredential] = [sections, *credentials.values()] if credentials else []
-    return [*senders, *doors.values()]
+    return [*senders, *listening.values()]
 
 
-def ends_of(config: Config, doors: Mapping[str, ServerTls]) -> dict[str, Instant]:
+def ends_of(config: Config, listening: Mapping[str, ServerTls]) -> dict[str, Instant]:
     """Return when each credential and certificate ends, where that is known."""
     ends = {
         str(credential): end_of_section(section, config.apps[credential.app].expires_on.get(credential.slot))
         for credential, (_, section) in sections_of(config).items()
     }
-    ends |= {name: tls.ends_at() for name, tls in doors.items()}
+    ends |= {name: tls.ends_at() for name, tls in listening.items()}
     return {name: ends_at for name, ends_at in ends.items() if ends_at is not None}
 
 

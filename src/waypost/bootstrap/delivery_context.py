@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping
 
+from waypost.bootstrap import features
 from waypost.bootstrap.registry import channels_of, installed
 from waypost.bootstrap.stacks import StackParts
 from waypost.config import Config
@@ -12,7 +13,8 @@ from waypost.domain.breaker import BreakerRules
 from waypost.domain.channel import Channel
 from waypost.domain.credential import CredentialId
 from waypost.domain.ids import AppId
-from waypost.domain.routing import RULES, RoutingTable
+from waypost.domain.recipient import FactsReader
+from waypost.domain.routing import RoutingTable, with_rules
 from waypost.ports.clock import Clock
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
@@ -30,7 +32,7 @@ HELD_OUTCOMES_LIMIT = 20_000
 """Outcomes a worker holds in memory before it leases nothing more."""
 
 
-def context_of(
+def context_of(  # noqa: PLR0913 - one of each that deliveries work with
     config: Config,
     stack_parts: StackParts,
     devices: Devices,
@@ -38,7 +40,9 @@ def context_of(
     rates: Mapping[CredentialId, RateGate],
     clock: Clock,
     telemetry: Telemetry,
+    *,
     poison: PoisonWatch,
+    facts: FactsReader | None,
 ) -> DeliveryContext:
     """Build the context of a worker's deliveries: its senders, gates, rules and clock."""
     capabilities = {name: sender.capabilities for name, sender in senders.items()}
@@ -50,7 +54,7 @@ def context_of(
         work=stack_parts.work,
         devices=devices,
         senders=senders,
-        routing=RoutingTable(channels_of(installed()), credentials_by_app(config, senders), RULES),
+        routing=_routing_table(config, senders),
         rules={app: chosen.retry for app, chosen in config.apps.items()},
         gates=gates,
         settler=settler,
@@ -58,8 +62,16 @@ def context_of(
         clock=clock,
         jitter=random.random,
         telemetry=telemetry,
+        facts=facts,
         routes=stack_parts.routes,
     )
+
+
+def _routing_table(config: Config, senders: Iterable[CredentialId]) -> RoutingTable:
+    """Put together the rules of the core, of every channel, and of every feature."""
+    plugins = installed()
+    rules = with_rules([*(rule for plugin in plugins for rule in plugin.rules), *features.rules()])
+    return RoutingTable(channels_of(plugins), credentials_by_app(config, senders), rules, features.renderers())
 
 
 def credentials_by_app(

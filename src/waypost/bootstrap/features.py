@@ -5,10 +5,10 @@ The upper functions import no feature's parts, so that the command line and a su
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -24,13 +24,17 @@ if TYPE_CHECKING:
     from litestar.handlers import HTTPRouteHandler
 
     from waypost.config import Config
+    from waypost.domain.ids import AppId, UserId
+    from waypost.domain.recipient import FactsReader
+    from waypost.domain.routing import Renderer, Rule
     from waypost.features.parts import Ground, Parts
+    from waypost.ports.clock import Clock
     from waypost.ports.devices import Devices
     from waypost.ports.work import Work
-    from waypost.runtime.delivery_context import DeliveryContext
     from waypost.runtime.duties import DutyContext
     from waypost.stores.sql.added import AddedTable
     from waypost.stores.sql.store import Store
+    from waypost.telemetry import Telemetry
 
 FEATURES: tuple[Feature, ...] = (BULK, OPT_OUTS, ERASURE, AUDIT, KEYS, MARKS)
 """The list of features, to which each new one is added."""
@@ -61,13 +65,36 @@ def tags() -> dict[str, str]:
     return {name: text for _, parts in _each() for name, text in parts.tags.items()}
 
 
+def rules() -> list[Rule]:
+    """List every routing rule of a feature."""
+    return [rule for _, parts in _each() for rule in parts.rules]
+
+
+def renderers() -> list[Renderer]:
+    """List what features make of a message for each address."""
+    return [parts.renders for _, parts in _each() if parts.renders is not None]
+
+
+def facts_reader(grounds: Mapping[str, Ground]) -> FactsReader | None:
+    """Return what reads the facts of all features; None where no feature has any."""
+    readers = {name: partial(parts.facts, grounds[name]) for name, parts in _each() if parts.facts is not None}
+    if not readers:
+        return None
+
+    async def read(users: Sequence[tuple[AppId, UserId]]) -> Sequence[Mapping[str, Any]]:
+        found = {name: await reader(users) for name, reader in readers.items()}
+        return [{name: of_users[n] for name, of_users in found.items()} for n in range(len(users))]
+
+    return read
+
+
 def grounds_of(
-    config: Config, store: Store, work: Work, devices: Devices, context: DeliveryContext
+    config: Config, store: Store, work: Work, devices: Devices, clock: Clock, telemetry: Telemetry
 ) -> dict[str, Ground]:
     """Build for each feature what its parts work with."""
     from waypost.features.parts import Ground  # noqa: PLC0415 - a worker alone needs it
 
-    common = store, work, devices, context.clock, context.telemetry, config
+    common = store, work, devices, clock, telemetry, config
     return {feature.name: Ground(*common, _settings(config, feature)) for feature in FEATURES}
 
 

@@ -22,14 +22,14 @@ REST_TLS: Final = "rest.tls"
 GRPC_TLS: Final = "grpc.tls"
 
 
-def doors_of(config: Config, api: Api, listener: socket.socket, tls: Mapping[str, ServerTls]) -> list[Lifecycle]:
+def servers_of(config: Config, api: Api, listener: socket.socket, tls: Mapping[str, ServerTls]) -> list[Lifecycle]:
     """Build every server that callers connect to; ConfigurationError where what one needs is not installed."""
     rest = tls.get(REST_TLS)
     options = serve_options(config.rest, None if rest is None else rest.context)
-    doors: list[Lifecycle] = [ApiServer(build_app(api), listener, options)]
+    servers: list[Lifecycle] = [ApiServer(build_app(api), listener, options)]
     if config.grpc.listen is not None and not api.operating_only:
-        doors.append(_grpc(config, api, tls.get(GRPC_TLS)))
-    return doors
+        servers.append(_grpc(config, api, tls.get(GRPC_TLS)))
+    return servers
 
 
 def server_tls(config: Config) -> dict[str, ServerTls]:

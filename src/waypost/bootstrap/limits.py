@@ -109,7 +109,7 @@ def bounds_of(config: Config) -> Bounds:
     )
 
 
-def for_doors(config: Config, limiter: Limiter, clock: Clock) -> Limiter:
+def for_entrypoints(config: Config, limiter: Limiter, clock: Clock) -> Limiter:
     """Wrap the limiter for entry points: where several processes count together, portions are taken ahead."""
     return limiter if counted_in(config) == "memory" else TakenAhead(limiter, clock)
 

@@ -35,7 +35,7 @@ def readiness_of(
     checks |= stack_parts.says()
     if worker.nobody_delivers:
         checks["delivery"] = "no worker: what is accepted waits"
-    checks |= {f"source {name}": door.fault or "ok" for name, door in streams.items()}
+    checks |= {f"source {name}": intake.fault or "ok" for name, intake in streams.items()}
     for name, sender in context.senders.items():
         health = sender.health()
         checks[f"provider {name}"] = sending_by(name, context.gates) if health.ok else health.why or "not ok"

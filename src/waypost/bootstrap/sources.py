@@ -8,7 +8,7 @@ from waypost.config import Config, SourceName, SourceSettings
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import CallerId
 from waypost.domain.scope import Scope
-from waypost.entrypoints.limits import DoorLimits
+from waypost.entrypoints.limits import EntrypointLimits
 from waypost.entrypoints.streams.stream_intake import StreamIntake
 from waypost.pipeline.intake import Caller, Intake
 from waypost.ports.source import Source
@@ -19,18 +19,18 @@ _MAY = frozenset({Scope.SEND, Scope.SEND_ANY_USER})
 """The rights of whoever may write into the stream: those of the app's backend."""
 
 
-def stream_doors(
-    config: Config, intake: Intake, slot: int, telemetry: Telemetry, limits: DoorLimits
+def stream_intakes(
+    config: Config, intake: Intake, slot: int, telemetry: Telemetry, limits: EntrypointLimits
 ) -> Mapping[SourceName, StreamIntake]:
     """Build an intake for each source, where this process takes requests; ConfigurationError where one cannot be."""
     if Role.API not in config.does():
         return {}
-    doors = {}
+    intakes = {}
     for name, chosen in config.sources.items():
         source = _source(name, chosen, measures=slot == 0)
         caller = Caller(chosen.app, CallerId(chosen.caller or f"source:{name}"), _MAY)
-        doors[name] = StreamIntake(name, source, intake, caller, telemetry, chosen.batch, limits)
-    return doors
+        intakes[name] = StreamIntake(name, source, intake, caller, telemetry, chosen.batch, limits)
+    return intakes
 
 
 async def look_at_source(name: SourceName, chosen: SourceSettings) -> str:

@@ -21,21 +21,21 @@ from waypost.bootstrap.api import api_of, intake_of
 from waypost.bootstrap.credentials import Sections, credentials_of, held_by
 from waypost.bootstrap.delivery_context import chores_of, context_of
 from waypost.bootstrap.devices import opened_devices
-from waypost.bootstrap.intake import doors_of, server_tls
+from waypost.bootstrap.intake import server_tls, servers_of
 from waypost.bootstrap.interpreter import share_the_interpreter
-from waypost.bootstrap.limits import bounds_of, for_doors, opened_limiter, rate_gates
+from waypost.bootstrap.limits import bounds_of, for_entrypoints, opened_limiter, rate_gates
 from waypost.bootstrap.paths import log_of, metrics_dir, run_dir_of
 from waypost.bootstrap.readiness import readiness_of
 from waypost.bootstrap.registry import load
 from waypost.bootstrap.senders import connect_ahead
 from waypost.bootstrap.shared import cached, keys_of, opened_redis
-from waypost.bootstrap.sources import stream_doors
+from waypost.bootstrap.sources import stream_intakes
 from waypost.bootstrap.stacks import StackParts, open_carrier
 from waypost.bootstrap.tokens import tokens_of
 from waypost.config import Config, Stack
 from waypost.domain.backlog import Backlog
 from waypost.domain.errors import ConfigurationError, WaypostError
-from waypost.entrypoints.limits import DoorLimits
+from waypost.entrypoints.limits import EntrypointLimits
 from waypost.ports.clock import Clock
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
@@ -98,19 +98,27 @@ async def work(
     metrics = PrometheusSink(metrics_dir(config))
     telemetry = Combined(log_of(config, metrics, worker=slot), metrics)
     async with _opened(config, slot, peers, clock, telemetry) as on:
-        doors_tls = server_tls(config)
+        tls = server_tls(config)
         sections = Sections(config, config_path, partial(load, config_path, os.environ))
         means = Means(clock, telemetry, run_dir_of(config), slot, ahead=connect_ahead(config))
         credentials = credentials_of(config, means, sections)
         senders = {name: credential.sender for name, credential in credentials.items()}
         rates = rate_gates(config, on.limiter, clock, telemetry)
-        limits = DoorLimits(bounds_of(config), for_doors(config, on.limiter, clock), clock, telemetry)
+        limits = EntrypointLimits(bounds_of(config), for_entrypoints(config, on.limiter, clock), clock, telemetry)
+        grounds = features.grounds_of(config, on.store, on.stack_parts.work, on.devices, clock, telemetry)
         context = context_of(
-            config, on.stack_parts, on.devices, senders, rates, clock, telemetry, PoisonWatch(worker_slots, slot)
+            config,
+            on.stack_parts,
+            on.devices,
+            senders,
+            rates,
+            clock,
+            telemetry,
+            poison=PoisonWatch(worker_slots, slot),
+            facts=features.facts_reader(grounds),
         )
         shared = SqlOwnership(on.store.shards, on.store.work)
         place = WorkerIdentity(slot, worker_slots, on.store.peers or peers, shared, on.stack_parts.fault, config.does())
-        grounds = features.grounds_of(config, on.store, on.stack_parts.work, on.devices, context)
         duty_context = features.with_features(
             chores_of(config, on.store, on.stack_parts, on.devices, on.dedup), grounds
         )
@@ -118,8 +126,8 @@ async def work(
         worker = Worker(context, place, duty_context, backlog)
         on.stack_parts.listen(worker.wake)
         intake = intake_of(config, on.stack_parts, on.dedup, context, worker)
-        streams = stream_doors(config, intake, slot, telemetry, limits)
-        held = held_by(sections, credentials if worker.delivers else {}, doors_tls)
+        streams = stream_intakes(config, intake, slot, telemetry, limits)
+        held = held_by(sections, credentials if worker.delivers else {}, tls)
         reloader = CredentialReloader(held, clock, telemetry, warns=slot == 0)
         heed_hangups(reloader.hurry)
         tokens = tokens_of(config, clock, telemetry)
@@ -137,10 +145,10 @@ async def work(
             metrics=metrics,
             grounds=grounds,
         )
-        callers = doors_of(config, api, listener, doors_tls)
-        doors: list[Lifecycle] = [reloader, tokens, api.callers, *callers, *streams.values()]
+        callers = servers_of(config, api, listener, tls)
+        parts: list[Lifecycle] = [reloader, tokens, api.callers, *callers, *streams.values()]
         share_the_interpreter()
-        await worker.run(LifecycleGroup(doors), stop, on_ready, config.drain_timeout_s)
+        await worker.run(LifecycleGroup(parts), stop, on_ready, config.drain_timeout_s)
 
 
 class _Opened(Struct, frozen=True):

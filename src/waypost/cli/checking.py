@@ -78,10 +78,10 @@ def _look(config: Config, path: Path | None, *, connects: bool) -> ConfigFinding
     from waypost.runtime.clock import SystemClock
 
     kernel, now = http2_kernel(), isoformat(SystemClock().now())
-    doors, limits = server_tls(config), explained(config)
-    ends = {name: isoformat(ends_at) for name, ends_at in ends_of(config, doors).items()}
+    tls, limits = server_tls(config), explained(config)
+    ends = {name: isoformat(ends_at) for name, ends_at in ends_of(config, tls).items()}
     engine, log, credentials = asyncio.run(_try(config))
-    credentials |= dict.fromkeys(doors)
+    credentials |= dict.fromkeys(tls)
     reached = asyncio.run(_reach(config)) if connects else []
     problems = [problem for problem in credentials.values() if problem is not None]
     problems += [server.problem for server in reached if server.problem is not None]

@@ -40,6 +40,9 @@ COLOR_OF = {
 as_json_option: Callable[[F], F] = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
+_WHOLE = {"notification", "job"}
+"""Columns of ids, which are copied from the terminal: other columns give way."""
+
 PIPE_WIDTH = 1_000
 """Columns where there is no terminal: programs and files want whole lines."""
 
@@ -75,7 +78,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
 
     made = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        made.add_column(column, overflow="fold")
+        made.add_column(column, overflow="fold", no_wrap=column in _WHOLE)
     for row in rows:
         made.add_row(*("–" if cell is None or cell == "" else plain(str(cell)) for cell in row))
     return made

@@ -176,11 +176,21 @@ class SourceSettings(Struct, frozen=True, kw_only=True):
     """A topic."""
 
 
+class LogFormat(StrEnum):
+    """The form of the log's lines."""
+
+    AUTO = "auto"
+    JSON = "json"
+    TEXT = "text"
+
+
 class LogSettings(Struct, frozen=True, kw_only=True):
     """Settings of the log."""
 
     level: Level = Level.INFO
     """The lowest level that is logged; docs/telemetry.md names the level of every event."""
+    format: LogFormat = LogFormat.AUTO
+    """The form of a line: `json`, `text` for people, or `auto`: text on a terminal, JSON elsewhere."""
 
 
 class Config(Struct, frozen=True, kw_only=True):

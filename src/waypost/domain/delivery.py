@@ -124,15 +124,19 @@ class Receipt(Struct, frozen=True):
     attempts: tuple[Attempt, ...] = ()
     waits: Wait | None = None
     """What it waited for before its first attempt; while it waits for an unsettled sibling, it is due at no time."""
+    is_newer: bool = False
+    """Whether a newer version wrote what this one cannot read: it reads ``unknown``, and nothing changes it here."""
 
     @property
     def is_intent(self) -> bool:
         """Whether this is an at_most_once attempt that may be on the wire: counts as open, reads ``processing``."""
-        return self.status is DeliveryStatus.UNKNOWN and self.due_at is not None
+        return self.status is DeliveryStatus.UNKNOWN and self.due_at is not None and not self.is_newer
 
     @property
     def is_open(self) -> bool:
-        """Whether it is still to be settled."""
+        """Whether it is still to be settled, maybe by a newer version alone."""
+        if self.is_newer:
+            return self.resolved_at is None
         return self.status is DeliveryStatus.PENDING or self.is_intent
 
     @property

@@ -170,8 +170,10 @@ class Progress(Struct, frozen=True):
         What waits for it and is not *held* is cancelled, unless it waits for more. All receipts must be loaded.
         """
         before = (self.receipts or {}).get(order.target)
-        if before is None or before.is_open or order.status not in CONFIRMING & DELIVERY_TRANSITIONS[before.status]:
+        if before is None or before.is_open or before.is_newer:
             return Step(self, self), NotConfirmed(None if before is None else before.status)
+        if order.status not in CONFIRMING & DELIVERY_TRANSITIONS[before.status]:
+            return Step(self, self), NotConfirmed(before.status)
         sent_at = before.sent_at or order.at
         reached = {"status": order.status, "sent_at": sent_at, "resolved_at": order.at, "reason": None}
         after = msgspec.structs.replace(before, **reached)

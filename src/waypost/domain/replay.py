@@ -27,7 +27,8 @@ def new_round(progress: Progress, at: Instant) -> Step | None:
     """
     receipts = progress.receipts or {}
     routed_again = progress.status in _ROUTED_AGAIN and all(each.stands_for_all for each in receipts.values())
-    failed = [] if routed_again else [each for each in receipts.values() if each.status in REPLAYABLE]
+    known = [each for each in receipts.values() if not each.is_newer]
+    failed = [] if routed_again else [each for each in known if each.status in REPLAYABLE]
     if not progress.is_final or not (failed or routed_again):
         return None
     reopened = _reopened(failed, at)

@@ -15,8 +15,11 @@ from waypost.domain.channel import Channel
 from waypost.domain.credential import CredentialId
 from waypost.domain.device import Device, Platform, TokenUse, token_use_of
 from waypost.domain.ids import AppId, DeviceId
+from waypost.domain.message import Message
 from waypost.domain.notification import Notification
+from waypost.domain.recipient import Recipient
 from waypost.domain.settlement import Parked, Suppressed
+from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
 
 UNKNOWN_PLATFORM = "unknown_platform"
@@ -37,15 +40,32 @@ class LeftOut(Struct, frozen=True, tag=True):
     reason: str
 
 
-Verdict = LeftOut | Suppressed | Parked | CredentialId
+class Deferred(Struct, frozen=True, tag=True):
+    """A verdict that an address is not sent to before *until*; all rules are asked again then."""
+
+    until: Instant
+
+
+Verdict = LeftOut | Suppressed | Deferred | CredentialId
 """The verdict of a rule on an address; the first but a credential is final, of credentials the last counts."""
 
 
+class After(Struct, frozen=True):
+    """A wait of one address for another: *seconds* from its settlement, for it to reach *status*; then it is needless.
+
+    See ``waits.WaitsFor``. Where nothing of that name is a target, there is nothing to wait for.
+    """
+
+    name: DeviceId
+    seconds: int
+    status: DeliveryStatus = DeliveryStatus.DELIVERED
+
+
 class Question(Struct, frozen=True):
-    """The input of the rules: a notification, its user's devices, and the credentials of its app."""
+    """The input of the rules: a notification, its recipient, and the credentials of its app."""
 
     notification: Notification
-    devices: Sequence[Device]
+    recipient: Recipient
     channels: Mapping[Platform, Channel]
     """The channel that serves a platform."""
     credentials: Credentials
@@ -68,6 +88,8 @@ class Candidate(Struct, frozen=True):
     channel: Channel | None
     verdict: Suppressed | Parked | None = None
     credential: CredentialId | None = None
+    after: After | None = None
+    """The address that it waits for before its first attempt, such as the one that it is the fallback of."""
 
     @property
     def settlement(self) -> Suppressed | Parked | None:
@@ -102,6 +124,10 @@ class Rule(Struct, frozen=True):
     """The addresses that it adds to those not left out so far, before it judges."""
 
 
+Renderer = Callable[[Message, Address, Recipient], Message]
+"""Turns the message for all targets into the one for an address of this recipient. Pure; equal in, equal out."""
+
+
 class Routed(Struct, frozen=True):
     """The result of all rules for one question."""
 
@@ -119,13 +145,23 @@ class RoutingTable:
         channels: Mapping[Platform, Channel],
         credentials: Mapping[AppId, Credentials],
         rules: Sequence[Rule],
+        renderers: Sequence[Renderer] = (),
     ) -> None:
         self.channels = channels
         self.credentials = credentials
+        self.conditions = frozenset(condition_of(rule.name) for rule in rules)
+        """The conditions under which rules put off: no gate lifts them, each ends at its time."""
         self._stages = _stages(rules)
+        self._renderers = renderers
+
+    def rendered(self, message: Message, address: Address, recipient: Recipient) -> Message:
+        """Turn *message* into the one for *address*."""
+        for render in self._renderers:
+            message = render(message, address, recipient)
+        return message
 
     def route(
-        self, notification: Notification, devices: Sequence[Device], now: Instant, again: Collection[DeviceId] = ()
+        self, notification: Notification, recipient: Recipient, now: Instant, again: Collection[DeviceId] = ()
     ) -> Routed:
         """Decide where *notification* goes; *again* names the open targets of one that was routed before.
 
@@ -134,7 +170,7 @@ class RoutingTable:
         content = notification.content
         question = Question(
             notification,
-            devices,
+            recipient,
             self.channels,
             self.credentials.get(notification.app, {}),
             token_use_of(content),
@@ -176,12 +212,24 @@ def _judged(question: Question, candidate: Candidate, judges: _Judges, rulings: 
             continue
         rulings.append(Ruling(rule, candidate.name, verdict))
         if isinstance(verdict, CredentialId):
-            candidate = Candidate(candidate.name, candidate.address, candidate.channel, None, verdict)
+            candidate = _decided(candidate, None, verdict)
         elif isinstance(verdict, LeftOut):
             return None
+        elif isinstance(verdict, Deferred):
+            until = min(verdict.until, question.notification.expires_at)
+            return _decided(candidate, Parked(condition_of(rule), until), candidate.credential)
         else:
-            return Candidate(candidate.name, candidate.address, candidate.channel, verdict, candidate.credential)
+            return _decided(candidate, verdict, candidate.credential)
     return candidate
+
+
+def _decided(candidate: Candidate, verdict: Suppressed | Parked | None, credential: CredentialId | None) -> Candidate:
+    return Candidate(candidate.name, candidate.address, candidate.channel, verdict, credential, candidate.after)
+
+
+def condition_of(rule: str) -> str:
+    """Return the condition under which what *rule* puts off waits."""
+    return f"rule:{rule}"
 
 
 def _addresses(question: Question, there: Sequence[Candidate]) -> Iterable[Candidate]:
@@ -192,7 +240,7 @@ def _addresses(question: Question, there: Sequence[Candidate]) -> Iterable[Candi
     if to is not None:
         return (Candidate(name_of(to), to, to.channel),)
     channel_of = question.channels.get
-    found = [Candidate(each.device_id, each, channel_of(each.platform)) for each in question.devices]
+    found = [Candidate(each.device_id, each, channel_of(each.platform)) for each in question.recipient.devices]
     if question.chosen:
         known = {each.name for each in found}
         found += [Candidate(name, None, None) for name in dict.fromkeys(question.chosen) if name not in known]
@@ -240,4 +288,9 @@ RULES = (
     Rule("platform", _served),
     Rule("credential", _credential),
 )
-"""The rules of the core, in order; a feature's stand before ``credential``."""
+"""The rules of the core, in order."""
+
+
+def with_rules(added: Iterable[Rule]) -> tuple[Rule, ...]:
+    """Put the rules of plug-ins and features among the core's: before the one that chooses a credential."""
+    return (*RULES[:-1], *added, RULES[-1])

@@ -241,7 +241,7 @@ def apply(receipt: Receipt, change: Change) -> Receipt | None:
 
     A second intent for the same attempt is stale too: whoever made the first may have sent already.
     """
-    if not receipt.is_open:
+    if not receipt.is_open or receipt.is_newer:
         return None
     if change.attempt != (receipt.attempt if receipt.is_intent else receipt.attempt + 1):
         return None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from waypost.domain import api_key
 from waypost.domain.errors import ErrorCode, WaypostError
 from waypost.entrypoints.callers import NOTHING_PRESENTED, Authenticator
-from waypost.entrypoints.limits import DoorLimits, Visit
+from waypost.entrypoints.limits import EntrypointLimits, Visit
 from waypost.pipeline.intake import Caller
 
 
-async def caller_of(callers: Authenticator, limits: DoorLimits, presented: str | None, visit: Visit) -> Caller:
+async def caller_of(callers: Authenticator, limits: EntrypointLimits, presented: str | None, visit: Visit) -> Caller:
     """Find the caller; RateLimited for an address from which too many credentials were wrong.
 
     What was good within the window of failures is looked at from there, too: others may share the address. None at

@@ -83,7 +83,7 @@ class Visit(Struct, frozen=True):
     """Whether it came to the API of end users, whoever calls."""
 
 
-class DoorLimits:
+class EntrypointLimits:
     """The counters of every request at every entry point; one for each process."""
 
     def __init__(self, bounds: Bounds, limiter: Limiter, clock: Clock, telemetry: Telemetry) -> None:

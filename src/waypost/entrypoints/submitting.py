@@ -1,4 +1,4 @@
-"""A submission and its answer, as every door gives it."""
+"""A submission and its answer, as every entry point gives it."""
 
 from __future__ import annotations
 

@@ -9,6 +9,8 @@ from litestar.handlers import HTTPRouteHandler
 from msgspec import Struct
 
 from waypost.config import Config
+from waypost.domain.ids import AppId, UserId
+from waypost.domain.routing import Renderer, Rule
 from waypost.domain.time import Instant
 from waypost.ports.clock import Clock
 from waypost.ports.devices import Devices
@@ -55,6 +57,12 @@ class Parts(Struct, frozen=True, kw_only=True):
     readers: Mapping[str, Callable[[Ground, Sequence[JournalRow]], Awaitable[None]]] = {}
     """Told each row of the journal at least once, by the name that its position is stored under."""
     duties: tuple[FeatureDuty, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    """The routing rules, asked after those of channels and before a credential is chosen."""
+    facts: Callable[[Ground, Sequence[tuple[AppId, UserId]]], Awaitable[Sequence[Any]]] | None = None
+    """Reads what its rules ask of users, once for a batch; it is in ``Recipient.facts`` under the feature's name."""
+    renders: Renderer | None = None
+    """Turns the message for all targets into the one for an address."""
     erases: Callable[[Ground, Erasure], Awaitable[None]] | None = None
     """Removes a user from its rows; may be repeated."""
     drops: Callable[[Ground, Instant], Awaitable[int]] | None = None

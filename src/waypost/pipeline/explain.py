@@ -11,9 +11,10 @@ from waypost.domain.credential import CredentialId
 from waypost.domain.dedup import ClaimKind, content_hash
 from waypost.domain.delivery import delivery_of
 from waypost.domain.ids import AppId, CallerId, DeviceId
-from waypost.domain.message import Message, message_of
+from waypost.domain.message import message_of
 from waypost.domain.notification import Notification
-from waypost.domain.routing import Candidate, RoutingTable, Ruling
+from waypost.domain.recipient import FactsReader, Recipient
+from waypost.domain.routing import After, Candidate, RoutingTable, Ruling
 from waypost.domain.settlement import Parked, Suppressed
 from waypost.domain.submission import ContentCheck, Defaults, Submission, draft
 from waypost.ports.clock import Clock, Ids
@@ -34,6 +35,8 @@ class ExplainedTarget(Struct, frozen=True):
     """The part of the provider whose refusals would stop it, where that has parts."""
     rendered: Rendered | None = None
     """The rendered request; None where nothing is sent, or not yet."""
+    after: After | None = None
+    """The address that it waits for first."""
 
 
 class Explanation(Struct, frozen=True):
@@ -59,24 +62,30 @@ class Explain(Struct, frozen=True):
     ids: Ids
     checks: Mapping[AppId, Sequence[ContentCheck]] = {}
     """Of each app, what the channels that it has a credential for refuse; the same as intake's."""
+    facts: FactsReader | None = None
+    """Reads what features know of a user; the same as routing's."""
 
     async def explain(self, app: AppId, caller: CallerId, submission: Submission) -> Explanation:
         """Explain what would become of *submission*; InvalidRequest where it would be refused."""
         (new_id,) = self.ids.next(1)
         made = draft(submission, new_id, app, caller, self.defaults[app], self.clock.now(), self.checks.get(app, ()))
         notification = made.notification
-        (devices,) = await self.devices.for_users([(app, notification.user_id)])
-        routed = self.routing.route(notification, devices, self.clock.now())
-        message = message_of(notification)
+        user = [(app, notification.user_id)]
+        (devices,) = await self.devices.for_users(user)
+        (facts,) = ({},) if self.facts is None else await self.facts(user)
+        recipient = Recipient(devices, facts)
+        routed = self.routing.route(notification, recipient, self.clock.now())
         return Explanation(
             notification,
             content_hash(notification.content),
             tuple(claim.kind for claim in made.claims),
-            tuple(self._target(notification, message, n, each) for n, each in enumerate(routed.targets)),
+            tuple(self._target(notification, recipient, n, each) for n, each in enumerate(routed.targets)),
             routed.rulings,
         )
 
-    def _target(self, notification: Notification, message: Message, n: int, candidate: Candidate) -> ExplainedTarget:
+    def _target(
+        self, notification: Notification, recipient: Recipient, n: int, candidate: Candidate
+    ) -> ExplainedTarget:
         match candidate.settlement:
             case Suppressed(reason):
                 return ExplainedTarget(n, candidate.name, candidate.channel, reason)
@@ -84,8 +93,10 @@ class Explain(Struct, frozen=True):
                 return ExplainedTarget(n, candidate.name, candidate.channel)
             case None:
                 credential, address = candidate.way
+        message = self.routing.rendered(message_of(notification), address, recipient)
         delivery = delivery_of(notification, n, credential, address, message)
         sender = self.senders[credential]
         scope_of = sender.capabilities.scope_of
         scope = None if scope_of is None else scope_of(delivery)
-        return ExplainedTarget(n, candidate.name, candidate.channel, None, credential, scope, sender.render(delivery))
+        rendered = sender.render(delivery)
+        return ExplainedTarget(n, candidate.name, candidate.channel, None, credential, scope, rendered, candidate.after)

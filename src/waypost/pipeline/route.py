@@ -9,12 +9,14 @@ from msgspec import Struct
 from waypost.domain.address import UNROUTED, name_of
 from waypost.domain.content import UNREADABLE
 from waypost.domain.delivery import Delivery, FailureClass, OpenTarget, Target, delivery_of, is_expired
-from waypost.domain.device import Device
+from waypost.domain.ids import DeviceId
 from waypost.domain.message import message_of
-from waypost.domain.routing import RoutingTable
+from waypost.domain.recipient import Recipient
+from waypost.domain.routing import Candidate, RoutingTable
 from waypost.domain.settlement import Change, Dead, Expired, Suppressed
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
+from waypost.domain.waits import WaitsFor
 from waypost.ports.work import WorkItem
 
 
@@ -31,20 +33,20 @@ class Plan(Struct, frozen=True):
     """The verdict on a whole notification decided before it was routed."""
 
 
-def plan(item: WorkItem, devices: Sequence[Device], table: RoutingTable, now: Instant) -> Plan:
+def plan(item: WorkItem, recipient: Recipient, table: RoutingTable, now: Instant) -> Plan:
     """Decide what each target of *item* gets."""
     if item.notification.content is UNREADABLE:
         return _buried(item, "unreadable", "its stored content cannot be read", now)
     if item.open_targets is None:
-        return _plan_fresh(item, devices, table, now)
-    return _plan_again(item, item.open_targets, devices, table, now)
+        return _plan_fresh(item, recipient, table, now)
+    return _plan_again(item, item.open_targets, recipient, table, now)
 
 
-def _plan_fresh(item: WorkItem, devices: Sequence[Device], table: RoutingTable, now: Instant) -> Plan:
+def _plan_fresh(item: WorkItem, recipient: Recipient, table: RoutingTable, now: Instant) -> Plan:
     notification = item.notification
     if is_expired(notification, 1, now):
         return Plan(item, verdict=NotificationStatus.EXPIRED)
-    found = table.route(notification, devices, now).targets
+    found = table.route(notification, recipient, now).targets
     if not found:
         return Plan(item, targets=(), verdict=NotificationStatus.NO_TARGETS)
     message = message_of(notification)
@@ -53,10 +55,14 @@ def _plan_fresh(item: WorkItem, devices: Sequence[Device], table: RoutingTable, 
     targets: list[Target] = []
     for n, each in enumerate(found):
         decided = each.settlement
-        if decided is None:
+        waits = None if each.after is None or isinstance(decided, Suppressed) else _wait(each, found[:n])
+        if waits is not None:
+            targets.append(Target(n, each.name, each.channel, None, waits))
+        elif decided is None:
             credential, address = each.way
             targets.append(Target(n, each.name, each.channel))
-            deliveries.append(delivery_of(notification, n, credential, address, message))
+            said = table.rendered(message, address, recipient)
+            deliveries.append(delivery_of(notification, n, credential, address, said))
         else:
             why = decided.reason if isinstance(decided, Suppressed) else None
             targets.append(Target(n, each.name, each.channel, why))
@@ -64,11 +70,20 @@ def _plan_fresh(item: WorkItem, devices: Sequence[Device], table: RoutingTable, 
     return Plan(item, tuple(deliveries), tuple(changes), tuple(targets))
 
 
+def _wait(candidate: Candidate, before: Sequence[Candidate]) -> WaitsFor | None:
+    """Return what *candidate* waits for, if that is one of the targets *before* it."""
+    after = candidate.after
+    numbers: dict[DeviceId, int] = {each.name: n for n, each in enumerate(before)}
+    if after is None or after.name not in numbers:
+        return None
+    return WaitsFor(numbers[after.name], after.seconds, after.status)
+
+
 def _plan_again(
-    item: WorkItem, open_targets: Sequence[OpenTarget], devices: Sequence[Device], table: RoutingTable, now: Instant
+    item: WorkItem, open_targets: Sequence[OpenTarget], recipient: Recipient, table: RoutingTable, now: Instant
 ) -> Plan:
     notification = item.notification
-    routed = table.route(notification, devices, now, [target.device_id for target in open_targets])
+    routed = table.route(notification, recipient, now, [target.device_id for target in open_targets])
     by_name = {each.name: each for each in routed.targets}
     message = message_of(notification)
     deliveries: list[Delivery] = []
@@ -77,8 +92,10 @@ def _plan_again(
         found, attempt = by_name[target.device_id], target.attempt + 1
         decided = Expired() if is_expired(notification, attempt, now) else found.settlement
         if decided is None:
+            credential, address = found.way
+            said = table.rendered(message, address, recipient)
             tried = (attempt, target.retries, target.throttles)
-            deliveries.append(delivery_of(notification, target.n, *found.way, message, *tried))
+            deliveries.append(delivery_of(notification, target.n, credential, address, said, *tried))
         else:
             changes.append(Change(target.n, attempt, decided, now))
     return Plan(item, tuple(deliveries), tuple(changes))

@@ -15,6 +15,7 @@ from waypost.domain.device import Platform, RegistrationCheck, is_token_alone
 from waypost.domain.errors import Fault
 from waypost.domain.ids import AppId
 from waypost.domain.limits import TokenBucket
+from waypost.domain.routing import Rule
 from waypost.domain.submission import ContentCheck
 from waypost.ports.clock import Clock
 from waypost.ports.sender import Sender
@@ -77,5 +78,7 @@ class SenderPlugin(Struct, frozen=True, kw_only=True):
 
     What is unknown to us is treated with care (requirements S4-29).
     """
+    rules: tuple[Rule, ...] = ()
+    """The routing rules that it brings, such as one that adds its address as a fallback."""
     own_fields: tuple[str, ...] = ()
     """The fields of a submission that speak of this channel alone: refused in an app without a section."""

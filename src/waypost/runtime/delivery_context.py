@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from waypost.domain.credential import CredentialId
 from waypost.domain.ids import AppId
+from waypost.domain.recipient import FactsReader
 from waypost.domain.retry import RetryRules
 from waypost.domain.routing import RoutingTable
 from waypost.ports.clock import Clock, RandomSource
@@ -34,5 +35,7 @@ class DeliveryContext(Struct, frozen=True):
     clock: Clock
     jitter: RandomSource
     telemetry: Telemetry
+    facts: FactsReader | None = None
+    """Reads what features know of users; None where none asks."""
     routes: Leases | None = None
     """The work that is leased for routing alone, where sending is apart from it."""

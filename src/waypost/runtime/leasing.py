@@ -6,10 +6,10 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 
-from waypost.domain.device import Device
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import NotificationId, format_id
 from waypost.domain.notification import Lane
+from waypost.domain.recipient import Recipient
 from waypost.domain.time import Instant, later
 from waypost.pipeline.route import Plan, plan, poisoned
 from waypost.ports.work import Lease, Leases, Settled, WorkItem
@@ -25,8 +25,8 @@ EXTEND_S = 0.5
 STORE_AWAY_S = 0.5
 
 
-Found = Mapping[NotificationId, Sequence[Device]]
-"""The devices of each item's user."""
+Found = Mapping[NotificationId, Recipient]
+"""The recipient of each item."""
 
 
 class LeaseLoop(ABC):
@@ -102,7 +102,7 @@ class LeaseLoop(ABC):
         self._context.telemetry.count(Metric.LEASED, len(lease.items), lane=self.lane)
         groups = [part for group in self._context.poison.split(lease.items) for part in slices(group, self._slice)]
         try:
-            found = await self._devices(lease.items)
+            found = await self._recipients(lease.items)
             while groups and await self._is_ours(lease):
                 await self._start(lease, groups[0], found)
                 del groups[0]
@@ -136,11 +136,16 @@ class LeaseLoop(ABC):
         plans = [plan(item, found[item.notification.id], context.routing, now) for item in healthy]
         return [poisoned(item, now) for item in poison] + plans
 
-    async def _devices(self, items: Sequence[WorkItem]) -> Found:
-        """Return each item's devices, those read with it or as they are now."""
+    async def _recipients(self, items: Sequence[WorkItem]) -> Found:
+        """Return each item's recipient, with the devices that were read with it or as they are now."""
         asked = [(each.notification.app, each.notification.user_id) for each in items if each.devices is None]
         read = iter(await self._context.devices.for_users(asked) if asked else ())
-        return {each.notification.id: next(read) if each.devices is None else each.devices for each in items}
+        devices = [next(read) if each.devices is None else each.devices for each in items]
+        if self._context.facts is None:
+            return {each.notification.id: Recipient(of) for each, of in zip(items, devices, strict=True)}
+        users = [(each.notification.app, each.notification.user_id) for each in items]
+        facts = await self._context.facts(users)
+        return {items[n].notification.id: Recipient(devices[n], facts[n]) for n in range(len(items))}
 
     def _until(self) -> Instant:
         return later(self._context.clock.now(), LEASE_MS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from heapq import nsmallest
 from typing import Final
 
@@ -24,10 +24,11 @@ class ParkedWork:
     taken out, or another version changes a name, what was parked under the old one would wait until it expires.
     """
 
-    def __init__(self, gates: Gates, work: Work) -> None:
+    def __init__(self, gates: Gates, work: Work, of_rules: Collection[str]) -> None:
+        """Look after *work*; the conditions *of_rules* end at the time that their rule gave."""
         self._gates = gates
         self._work = work
-        self._lifted_by_gates: Final = frozenset(gates.conditions())
+        self._known: Final = frozenset(gates.conditions()).union(of_rules)
         self._lifted_by_none: frozenset[str] = frozenset()
         self._is_expected = True
         self._last = ""
@@ -42,7 +43,7 @@ class ParkedWork:
             found = await self._work.conditions()
             self._is_expected = False
             self._gates.found_parked(found)
-            self._lifted_by_none = found - self._lifted_by_gates
+            self._lifted_by_none = found - self._known
         return self._in_turn(self._gates.lifted() | dict.fromkeys(self._lifted_by_none, PAGE))
 
     def nothing_came(self, lifted: dict[str, int]) -> None:

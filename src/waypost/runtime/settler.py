@@ -10,9 +10,10 @@ import msgspec
 
 from waypost.domain.delivery import FailureClass
 from waypost.domain.errors import Unavailable
-from waypost.domain.notification import Lane
+from waypost.domain.ids import NotificationId, format_id
+from waypost.domain.notification import Lane, Notification
 from waypost.domain.progress import Stale
-from waypost.domain.settlement import Change, Dead, Parked, Settlement
+from waypost.domain.settlement import Change, Dead, Forget, Parked, Settlement
 from waypost.ports.pressure import CALM, Pressure
 from waypost.ports.work import Lease, Leases, Settled
 from waypost.runtime.dispatch import Dispatch
@@ -114,7 +115,7 @@ class Settler:
         if stale:
             self._telemetry.count(Metric.STALE, len(stale))
             self._telemetry.event(Event.SETTLE_STALE, count=len(stale))
-        self._note(lease, settled)
+        self._note(lease, settled, {(each.notification_id, each.n) for each in stale})
         return stale
 
     async def _write_apart(self, lease: Lease, settled: Sequence[Settled], surprise: Exception) -> list[Stale]:
@@ -137,19 +138,28 @@ class Settler:
             self._held = True
             self._telemetry.event(Event.OUTCOMES_HELD, code=away.code, count=count)
 
-    def _note(self, lease: Lease, settled: Iterable[Settled]) -> None:
+    def _note(self, lease: Lease, settled: Iterable[Settled], stale: Collection[tuple[NotificationId, int]]) -> None:
+        """Count what was written, remember what was parked, and say which deliveries are dead letters now."""
         counts: Counter[tuple[str, type[Settlement]]] = Counter()
         conditions: set[str] = set()
         for each in settled:
             for change in each.changes:
                 counts[each.notification.app, type(change.settlement)] += 1
-                if isinstance(change.settlement, Parked):
-                    conditions.add(change.settlement.condition)
+                match change.settlement:
+                    case Parked(condition):
+                        conditions.add(condition)
+                    case Dead(letter=True) | Forget(letter=True) if (each.notification.id, change.n) not in stale:
+                        self._say_dead(lease.lane, each.notification, change)
         for condition in conditions:
             self._on_parked(condition)
         for (app, settlement), n in counts.items():
             word = settlement.__name__.lower()
             self._telemetry.count(Metric.SETTLED, n, app=app, lane=lease.lane, settlement=word)
+
+    def _say_dead(self, lane: Lane, notification: Notification, change: Change) -> None:
+        code = change.settlement.code if isinstance(change.settlement, Dead | Forget) else None
+        named = {"notification_id": format_id(notification.id), "n": change.n}
+        self._telemetry.event(Event.DELIVERY_DEAD, app=notification.app, lane=lane, **named, code=code)
 
 
 def _unrecorded(change: Change, surprise: Exception) -> Change:

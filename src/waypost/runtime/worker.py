@@ -63,7 +63,7 @@ class Worker:
         self._context = context
         self._work = duty_context.work
         self._place = place
-        self._parked = ParkedWork(context.gates, duty_context.work)
+        self._parked = ParkedWork(context.gates, duty_context.work, context.routing.conditions)
         self._backlog = backlog
         self._delivers = not place.roles.isdisjoint((Role.WORKER, Role.DELIVERER))
         self._lanes = {lane: LaneLoop(lane, context) for lane in Lane}

@@ -32,6 +32,8 @@ class Event(Enum):
     LEASES_LET_GO = ("leases.let_go", Level.WARNING)
     NOTIFICATION_PROCESSED = ("notification.processed", Level.DEBUG)
     NOTIFICATION_POISON = ("notification.poison", Level.ERROR)
+    DELIVERY_DEAD = ("delivery.dead", Level.WARNING)
+    NOTIFICATION_NEWER = ("notification.newer", Level.WARNING)
     SETTLE_STALE = ("settle.stale", Level.WARNING)
     OUTCOMES_HELD = ("outcomes.held", Level.ERROR)
     OUTCOMES_RESUMED = ("outcomes.resumed", Level.INFO)

@@ -14,7 +14,7 @@ from tests.adapters.rest.service import DEMO, Service
 from waypost.adapters.in_process.limiter import MemoryLimiter
 from waypost.domain.limits import FixedWindow
 from waypost.domain.time import MINUTE_MS
-from waypost.entrypoints.limits import Bounds, DoorLimits, LimitedRoute
+from waypost.entrypoints.limits import Bounds, EntrypointLimits, LimitedRoute
 from waypost.ports.pressure import Pressure
 from waypost.v1 import notifications_pb2 as pb
 
@@ -25,7 +25,7 @@ async def limited(**bounds: Any) -> Service:
     """What is behind the door, with these limits."""
     service = Service()
     await service.add_keys()
-    limits = DoorLimits(Bounds(**bounds), MemoryLimiter(service.clock), service.clock, service.telemetry)
+    limits = EntrypointLimits(Bounds(**bounds), MemoryLimiter(service.clock), service.clock, service.telemetry)
     service.api = msgspec.structs.replace(service.api, limits=limits)
     return service
 

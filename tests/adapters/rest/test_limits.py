@@ -18,7 +18,7 @@ from waypost.domain.ids import CallerId
 from waypost.domain.limits import FixedWindow
 from waypost.domain.scope import Scope
 from waypost.domain.time import MINUTE_MS, SECOND_MS
-from waypost.entrypoints.limits import Bounds, DoorLimits, LimitedRoute, Visit
+from waypost.entrypoints.limits import Bounds, EntrypointLimits, LimitedRoute, Visit
 from waypost.entrypoints.rest.app import build_app
 from waypost.ports.keys import ApiKey
 from waypost.telemetry import Metric
@@ -34,7 +34,7 @@ async def limited(**bounds: Any) -> AsyncIterator[tuple[Service, httpx.AsyncClie
     """A service with these limits, and a client of the demo app."""
     service = Service()
     await service.add_keys()
-    limits = DoorLimits(Bounds(**bounds), MemoryLimiter(service.clock), service.clock, service.telemetry)
+    limits = EntrypointLimits(Bounds(**bounds), MemoryLimiter(service.clock), service.clock, service.telemetry)
     service.api = msgspec.structs.replace(service.api, limits=limits)
     service.app = build_app(service.api)
     async with service.client() as client:
@@ -233,7 +233,9 @@ async def test_whose_request_it_is_only_trusted_proxies_say(peer: str, said: lis
         return said if name == "x-forwarded-for" else ["for=6.6.6.6"]
 
     service = Service()
-    limits = DoorLimits(Bounds(trusted_proxies=PROXIES), MemoryLimiter(service.clock), service.clock, service.telemetry)
+    limits = EntrypointLimits(
+        Bounds(trusted_proxies=PROXIES), MemoryLimiter(service.clock), service.clock, service.telemetry
+    )
     assert limits.address_of(Visit("GET /", peer, headers)) == address
 
 
@@ -250,7 +252,7 @@ async def test_forwarded_is_read_in_its_place(said: list[str], address: str) -> 
     """RFC 7239."""
     service = Service()
     bounds = Bounds(trusted_proxies=PROXIES, forwarded_header="forwarded")
-    limits = DoorLimits(bounds, MemoryLimiter(service.clock), service.clock, service.telemetry)
+    limits = EntrypointLimits(bounds, MemoryLimiter(service.clock), service.clock, service.telemetry)
     visit = Visit("GET /", "10.0.0.1", lambda name: said if name == "forwarded" else ["6.6.6.6"])
     assert limits.address_of(visit) == address
 

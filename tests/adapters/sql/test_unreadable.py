@@ -11,6 +11,7 @@ from tests.adapters.sql.conftest import OpenStore
 from tests.contract.bench import notification
 from waypost.domain.content import UNREADABLE
 from waypost.domain.notification import Lane
+from waypost.domain.recipient import Recipient
 from waypost.domain.routing import RULES, RoutingTable
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import MINUTE_MS, Instant, later
@@ -40,7 +41,7 @@ async def test_it_is_a_dead_letter_and_its_neighbour_is_leased_as_it_was(
     assert contents[spoilt.id] is UNREADABLE
     assert contents[sound.id] == sound.content
     (item,) = (each for each in lease.items if each.notification.id == spoilt.id)
-    made = plan(item, [], RoutingTable({}, {}, RULES), NOW)
+    made = plan(item, Recipient(), RoutingTable({}, {}, RULES), NOW)
     assert made.deliveries == ()
     assert await store.work.settle(lease, [Settled(spoilt, made.changes, made.targets, made.verdict)]) == []
     detail = await store.views.detail(spoilt.app, spoilt.id)

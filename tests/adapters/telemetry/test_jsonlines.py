@@ -8,13 +8,16 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator
+from io import FileIO
 from threading import Thread
 from typing import Any
 
 import pytest
 
-from waypost.adapters.jsonlines.sink import JsonLinesSink
+from waypost.adapters.jsonlines.sink import JsonLinesSink, TextLinesSink
 from waypost.adapters.jsonlines.writer import LINES_LIMIT
+from waypost.bootstrap.paths import log_of
+from waypost.config import Config, LogFormat, LogSettings
 from waypost.telemetry import Combined, Event, Level, Metric, Silent
 
 LONG_S = 10.0
@@ -46,6 +49,40 @@ def test_an_event_is_one_line_with_time_level_name_and_fields() -> None:
         "error": "ValueError",
         "why": "line\nbreak",
     }
+
+
+def test_on_a_terminal_a_line_is_for_people_and_moves_no_cursor() -> None:
+    """The same fields; what is no plain word is quoted and escaped, so it speaks to no terminal."""
+    stream = io.BytesIO()
+    log = TextLinesSink(stream, Level.INFO, worker=1)
+    fields = {"credential": "demo/fcm", "why": "line\nbreak \x1b[2J", "notification": b"\x01\xff", "n": 0, "code": None}
+    log.event(Event.BREAKER_OPENED, **fields)
+    assert log.flush(LONG_S)
+    (line,) = stream.getvalue().decode().splitlines()
+    assert line[12:] == (
+        "  warning  breaker.opened            worker=1  credential=demo/fcm"
+        '  why="line\\nbreak \\u001b[2J"  notification=01ff  n=0  code=null'
+    )
+
+
+@pytest.mark.parametrize(
+    ("chosen", "is_terminal", "sink"),
+    [
+        ("auto", True, TextLinesSink),
+        ("auto", False, JsonLinesSink),
+        ("json", True, JsonLinesSink),
+        ("text", False, TextLinesSink),
+    ],
+)
+def test_the_form_follows_the_terminal_unless_it_is_chosen(
+    chosen: str, is_terminal: bool, sink: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading, writing = os.openpty() if is_terminal else os.pipe()
+    stream = FileIO(writing, "wb")
+    monkeypatch.setattr("waypost.bootstrap.paths.standard_error", lambda: stream)
+    config = Config(apps={}, log=LogSettings(format=LogFormat(chosen)))
+    with stream, os.fdopen(reading):
+        assert type(log_of(config)) is sink
 
 
 def test_what_is_below_the_level_is_not_written() -> None:

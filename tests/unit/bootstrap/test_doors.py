@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.adapters.rest.service import Service
-from waypost.bootstrap.intake import doors_of
+from waypost.bootstrap.intake import servers_of
 from waypost.config import AppSettings, Config
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
@@ -21,9 +21,9 @@ OPEN = Config(apps={AppId("demo"): AppSettings()}, grpc=GrpcSettings(listen=List
 def test_grpc_is_a_door_only_where_it_is_asked_for_and_requests_are_taken() -> None:
     """REST is always there: it answers operators, too."""
     with socket.socket() as listener:
-        assert len(doors_of(Config(apps=OPEN.apps), Service().api, listener, {})) == 1
-        assert len(doors_of(OPEN, Service(operating_only=True).api, listener, {})) == 1
-        assert len(doors_of(OPEN, Service().api, listener, {})) == 2
+        assert len(servers_of(Config(apps=OPEN.apps), Service().api, listener, {})) == 1
+        assert len(servers_of(OPEN, Service(operating_only=True).api, listener, {})) == 1
+        assert len(servers_of(OPEN, Service().api, listener, {})) == 2
 
 
 @pytest.mark.parametrize("package", ["grpc", "grpc_health.v1", "grpc_reflection.v1alpha", "google.rpc"])
@@ -33,4 +33,4 @@ def test_a_missing_extra_is_named_with_its_command(package: str, monkeypatch: py
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
     with socket.socket() as listener, pytest.raises(ConfigurationError, match=r"pip install 'waypost\[grpc\]'"):
-        doors_of(OPEN, Service().api, listener, {})
+        servers_of(OPEN, Service().api, listener, {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from waypost.domain.credential import CredentialId
 from waypost.domain.device import Device, Platform, TokenUse
 from waypost.domain.ids import AppId, DeviceId
 from waypost.domain.notification import Notification
+from waypost.domain.recipient import Recipient
 from waypost.domain.routing import (
     DEVICE_MOVED,
     DEVICE_NOT_FOUND,
@@ -27,6 +29,7 @@ from waypost.domain.routing import (
     RULES,
     UNKNOWN_PLATFORM,
     Candidate,
+    Deferred,
     LeftOut,
     Question,
     Routed,
@@ -59,7 +62,7 @@ def routed(
 ) -> Routed:
     """What becomes of *what* in an app with the default credentials of some channels."""
     table = RoutingTable(CHANNELS, {DEMO: {channel: ALL[channel] for channel in ALL if channel in held}}, rules)
-    return table.route(what, devices, NOW, [DeviceId(name) for name in again])
+    return table.route(what, Recipient(devices), NOW, [DeviceId(name) for name in again])
 
 
 def named(*names: str) -> Notification:
@@ -143,14 +146,16 @@ def test_a_rule_puts_an_address_off_and_adds_another() -> None:
     until = later(NOW, 60_000)
 
     def wait(_: Question, candidate: Candidate) -> Verdict | None:
-        return Parked("quiet:ann", until) if candidate.name == "i" else None
+        return Deferred(until) if candidate.name == "i" else None
 
     def fall_back(_: Question, there: Sequence[Candidate]) -> Sequence[Candidate]:
         return [Candidate(DeviceId("w"), WEB, Channel("webpush"))] if len(there) == 1 else []
 
     rules = (*RULES[:-1], Rule("quiet", wait), Rule("fallback", add=fall_back), RULES[-1])
     targets = routed(notification(), [IOS], rules=rules).targets
-    assert [(each.name, each.settlement) for each in targets] == [("i", Parked("quiet:ann", until)), ("w", None)]
+    assert [(each.name, each.settlement) for each in targets] == [("i", Parked("rule:quiet", until)), ("w", None)]
+    (one,) = routed(msgspec.structs.replace(notification(), expires_at=NOW), [IOS], rules=rules[:-2]).targets
+    assert one.settlement == Parked("rule:quiet", NOW), "it waits no longer than it lasts"
 
 
 def test_without_a_rule_that_finds_a_credential_nothing_is_sent() -> None:

@@ -19,8 +19,8 @@ from waypost.domain.dedup import ClaimKind
 from waypost.domain.device import Platform, Registration
 from waypost.domain.errors import Fault, InvalidRequest
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
-from waypost.domain.routing import RULES, LeftOut, RoutingTable, Rule
-from waypost.domain.settlement import Parked, Suppressed
+from waypost.domain.routing import RULES, Deferred, LeftOut, RoutingTable, Rule
+from waypost.domain.settlement import Suppressed
 from waypost.domain.submission import Defaults, Submission
 from waypost.domain.time import later
 from waypost.pipeline.explain import Explain
@@ -72,7 +72,7 @@ async def test_what_each_rule_said_is_shown_from_the_routing_itself() -> None:
         ("phone", Platform("android")), ("tablet", Platform("ios")), ("old", Platform("android"))
     )
     until = later(explain.clock.now(), 60_000)
-    quiet = Rule("quiet_hours", lambda _, it: Parked("quiet:user-1", until) if it.name == "old" else None)
+    quiet = Rule("quiet_hours", lambda _, it: Deferred(until) if it.name == "old" else None)
     table = RoutingTable(CHANNELS, explain.routing.credentials, (*RULES[:-1], quiet, RULES[-1]))
     explain = msgspec.structs.replace(explain, routing=table)
     chosen = (DeviceId("tablet"), DeviceId("old"), DeviceId("lost"))
@@ -80,7 +80,7 @@ async def test_what_each_rule_said_is_shown_from_the_routing_itself() -> None:
     assert {each.name: (each.rule, each.verdict) for each in said.rulings} == {
         "phone": ("chosen", LeftOut("not_chosen")),
         "tablet": ("credential", Suppressed("no_credential")),
-        "old": ("quiet_hours", Parked("quiet:user-1", until)),
+        "old": ("quiet_hours", Deferred(until)),
         "lost": ("active", Suppressed("device_not_found")),
     }
     assert {each.device_id: (each.suppressed, each.rendered) for each in said.targets} == {

@@ -15,6 +15,7 @@ from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import OpenTarget, Target
 from waypost.domain.device import Device, Platform, TokenUse
 from waypost.domain.ids import AppId, DeviceId, UserId
+from waypost.domain.recipient import Recipient
 from waypost.domain.routing import RULES, RoutingTable
 from waypost.domain.settlement import Suppressed
 from waypost.pipeline.route import plan, poisoned
@@ -42,13 +43,13 @@ def now_as(**changes: object) -> Device:
     ],
 )
 def test_a_device_that_is_not_what_it_was_gets_nothing(since: Device, why: str) -> None:
-    planned = plan(AGAIN, [since], TABLE, NOW)
+    planned = plan(AGAIN, Recipient([since]), TABLE, NOW)
     assert planned.deliveries == ()
     assert [change.settlement for change in planned.changes] == [Suppressed(why)]
 
 
 def test_a_new_token_of_the_same_use_is_used() -> None:
-    (again,) = plan(AGAIN, [now_as(token="new")], TABLE, NOW).deliveries
+    (again,) = plan(AGAIN, Recipient([now_as(token="new")]), TABLE, NOW).deliveries
     assert (again.device.token, again.attempt, again.retries_made) == ("new", 2, 1)
 
 
@@ -65,11 +66,11 @@ def test_all_who_listen_are_one_target_also_the_second_time() -> None:
     """No device is behind it, and none of a user who happens to have its name."""
     to = Audience(Channel("apns"), "channel", "abc=")
     told = msgspec.structs.replace(notification(Content(to=to)), user_id=UserId(to.label))
-    first = plan(WorkItem(told, None), [DEVICE], TABLE, NOW)
+    first = plan(WorkItem(told, None), Recipient([DEVICE]), TABLE, NOW)
     assert first.targets == (Target(0, DeviceId("apns:channel:abc="), Channel("apns")),)
     again = WorkItem(told, (OpenTarget(0, DeviceId(to.label), Channel("apns"), attempt=1, retries=1),))
-    for planned in (first, plan(again, [DEVICE], TABLE, NOW)):
+    for planned in (first, plan(again, Recipient([DEVICE]), TABLE, NOW)):
         (one,) = planned.deliveries
         assert (one.address, one.channel) == (to, "apns")
-    (without,) = plan(again, [], RoutingTable(CHANNELS, {}, RULES), NOW).changes
+    (without,) = plan(again, Recipient(), RoutingTable(CHANNELS, {}, RULES), NOW).changes
     assert without.settlement == Suppressed("no_credential")

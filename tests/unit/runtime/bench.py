@@ -22,8 +22,9 @@ from waypost.domain.device import Platform, Registration
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
 from waypost.domain.notification import Guarantee, Lane, Notification
 from waypost.domain.outcome import Outcome, Taken
+from waypost.domain.recipient import FactsReader
 from waypost.domain.retry import RetryRules
-from waypost.domain.routing import RULES, RoutingTable, Rule
+from waypost.domain.routing import RULES, Renderer, RoutingTable, Rule
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import DAY_MS, later
 from waypost.ports.sender import Capabilities, Health, Rendered, Report
@@ -105,6 +106,8 @@ class LaneBench:
         self.budgets: dict[Lane, int] = {}
         self.rates: dict[CredentialId, RateGate] = {}
         self.routing_rules: Sequence[Rule] = RULES
+        self.renderers: Sequence[Renderer] = ()
+        self.facts: FactsReader | None = None
         self.telemetry: Telemetry = Silent()
 
     def context(self) -> DeliveryContext:
@@ -120,14 +123,16 @@ class LaneBench:
                 {platform: channel for channel, platform in PLATFORMS.items()},
                 {APP: {Channel("apns"): (APNS,), Channel("fcm"): (FCM,)}},
                 self.routing_rules,
+                self.renderers,
             ),
             rules={APP: RetryRules()},
             gates=gates,
-            settler=Settler(self.work, Silent(), 1_000, gates.parked),
+            settler=Settler(self.work, self.telemetry, 1_000, gates.parked),
             poison=PoisonWatch(self.worker_slots, slot=0),
             clock=self.clock,
             jitter=lambda: 0.0,
             telemetry=Silent(),
+            facts=self.facts,
         )
 
     @asynccontextmanager

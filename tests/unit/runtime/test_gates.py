@@ -87,10 +87,14 @@ async def test_what_others_parked_is_found_once_it_is_expected(gates: Gates) -> 
     """The store is not asked before each release, but by whoever took shards over, and now and then."""
     store = MemoryUnderTest()
     bench = Bench(store, (await store.open_workers(1))[0])
-    parked = ParkedWork(gates, bench.worker)
+    parked = ParkedWork(gates, bench.worker, ("rule:quiet",))
     assert await parked.lifted() == gates.lifted()
     made = notification(bench.now)
     await bench.routed(made, settlement.Parked("rate:normal/demo/gone", made.expires_at))
+    put_off = notification(bench.now)
+    await bench.routed(put_off, settlement.Parked("rule:quiet", put_off.expires_at))
     assert await parked.lifted() == gates.lifted()
     parked.expect()
-    assert "rate:normal/demo/gone" in await parked.lifted()
+    lifted = await parked.lifted()
+    assert "rate:normal/demo/gone" in lifted
+    assert "rule:quiet" not in lifted, "what a rule put off ends at the time that it gave"

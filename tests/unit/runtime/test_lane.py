@@ -11,18 +11,20 @@ import pytest
 from tests.amending import withdraw
 from tests.contract.clock import StoppedClock
 from tests.memory.work import MemoryWork
+from tests.unit.adapters.noted import Noted
 from tests.unit.runtime.bench import APNS, APP, FCM, LaneBench, until
 from waypost.domain.channel import Channel
 from waypost.domain.errors import Unavailable
+from waypost.domain.ids import format_id
 from waypost.domain.notification import Guarantee, Lane
-from waypost.domain.outcome import CredentialRejected, Taken, Unanswered, Unreachable
+from waypost.domain.outcome import CredentialRejected, Refused, Taken, Unanswered, Unreachable
 from waypost.domain.progress import Stale
-from waypost.domain.routing import RULES, Candidate, Question, Rule
-from waypost.domain.settlement import Intent, Parked
+from waypost.domain.settlement import Intent
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import HOUR_MS, Instant, later
 from waypost.ports.work import Lease, Settled, Work
 from waypost.runtime.leasing import LEASE_MS
+from waypost.telemetry import Event
 
 pytestmark = pytest.mark.asyncio
 
@@ -47,26 +49,17 @@ async def test_a_notification_reaches_every_device_once(bench: LaneBench) -> Non
     assert (len(bench.apns.sent), len(bench.fcm.sent)) == (1, 1)
 
 
-async def test_what_a_rule_puts_off_waits_durably_and_is_routed_anew_when_its_time_is_over(bench: LaneBench) -> None:
-    """Its receipt says what it waits for and spends no attempt; the other device is sent to at once."""
-    over = later(bench.clock.now(), HOUR_MS)
-
-    def quiet(question: Question, candidate: Candidate) -> Parked | None:
-        return Parked("quiet:ann", over) if candidate.channel == "apns" and question.now < over else None
-
-    bench.routing_rules = (*RULES[:-1], Rule("quiet_hours", quiet), RULES[-1])
+async def test_each_dead_letter_is_an_event(bench: LaneBench) -> None:
+    """With what an operator needs to look it up, and nothing of what was said; other ends are none."""
+    noted = bench.telemetry = Noted()
+    bench.apns.answer = lambda delivery: Refused("400", "bad token abc")
     await bench.register("ann", Channel("apns"), Channel("fcm"))
     told = await bench.accept("ann")
     async with bench.running() as loop:
         await bench.settled(loop)
-        waiting = {receipt.channel: receipt for receipt in (await bench.detail(told)).receipts}[Channel("apns")]
-        assert (waiting.status, waiting.parked, waiting.due_at, waiting.attempt) == ("pending", "quiet:ann", over, 0)
-        assert (len(bench.apns.sent), len(bench.fcm.sent)) == (0, 1)
-        bench.clock.advance(HOUR_MS)
-        await bench.work.promote_due(bench.clock.now(), 100, {})
-        await bench.settled(loop)
-    assert (await bench.detail(told)).record.status is NotificationStatus.SENT
-    assert (len(bench.apns.sent), len(bench.fcm.sent)) == (1, 1)
+    letters = noted.fields_of(Event.DELIVERY_DEAD)
+    (n,) = (each.n for each in (await bench.detail(told)).receipts if each.dead)
+    assert letters == [{"app": APP, "lane": Lane.NORMAL, "notification_id": format_id(told), "n": n, "code": "400"}]
 
 
 async def test_a_user_without_devices_is_told_apart(bench: LaneBench) -> None:

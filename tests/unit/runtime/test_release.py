@@ -49,7 +49,7 @@ class Releases:
     async def open(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Take note of what the store is asked for."""
         (self._work,) = await self._store.open_workers(1)
-        self._parked = ParkedWork(self._gates, self._work)
+        self._parked = ParkedWork(self._gates, self._work, ())
         promote = self._work.promote_due
 
         async def noted(now: Instant, n: int, lifted: Mapping[str, int] = NOTHING) -> int:

@@ -1,7 +1,9 @@
-"""The log sink: one line of JSON an event."""
+"""The log sinks: one line an event, of JSON or for people."""
 
 from __future__ import annotations
 
+import json
+import re
 from datetime import UTC, datetime
 from io import FileIO
 
@@ -12,6 +14,7 @@ from waypost.telemetry import Event, Level, Metric, Silent, Telemetry
 
 _STDERR = 2
 _ORDER = list(Level)
+_PLAIN = re.compile(r"[\w./:@+-]+", re.ASCII)
 _encode = msgspec.json.Encoder(enc_hook=lambda value: type(value).__name__).encode
 
 
@@ -48,6 +51,24 @@ class JsonLinesSink(Silent):
         head = {"timestamp": now, "level": event.level.value, "event": event.label}
         said = {name: value.hex() if isinstance(value, bytes) else value for name, value in fields.items()}
         return _encode(head | self._always | said) + b"\n"
+
+
+class TextLinesSink(JsonLinesSink):
+    """The same lines for people on a terminal: time of day, level, event, and its fields as ``name=value``."""
+
+    def _line(self, event: Event, **fields: object) -> bytes:
+        head = f"{datetime.now().astimezone():%H:%M:%S.%f}"[:-3] + f"  {event.level.value:7}  {event.label:24}"
+        said = "  ".join(f"{name}={_word(value)}" for name, value in (self._always | fields).items())
+        return f"{head}  {said}".rstrip().encode() + b"\n"
+
+
+def _word(value: object) -> str:
+    """Write *value* so that it reaches no terminal as a command: in quotes, escaped, unless it is a plain word."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, str) and _PLAIN.fullmatch(value):
+        return value
+    return json.dumps(msgspec.to_builtins(value, enc_hook=lambda it: type(it).__name__))
 
 
 def standard_error() -> FileIO:

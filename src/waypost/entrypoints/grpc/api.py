@@ -8,14 +8,14 @@ from msgspec import Struct
 
 from waypost.entrypoints.callers import Authenticator
 from waypost.entrypoints.grpc.settings import GrpcSettings
-from waypost.entrypoints.limits import DoorLimits
+from waypost.entrypoints.limits import EntrypointLimits
 from waypost.pipeline.intake import Intake
 from waypost.ports.views import Views
 from waypost.telemetry import Telemetry
 
 
 class GrpcApi(Struct, frozen=True):
-    """The doors, stores and voices behind the methods."""
+    """The entry points, stores and telemetry behind the methods."""
 
     intake: Intake
     views: Views
@@ -24,5 +24,5 @@ class GrpcApi(Struct, frozen=True):
     is_ready: Callable[[], bool]
     is_draining: Callable[[], bool]
     """Tells whether the process is on its way out: then nothing new is taken."""
-    limits: DoorLimits
+    limits: EntrypointLimits
     settings: GrpcSettings = GrpcSettings()

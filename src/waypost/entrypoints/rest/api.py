@@ -14,7 +14,7 @@ from waypost.domain.channel import Channel
 from waypost.domain.device import Platform, RegistrationCheck
 from waypost.domain.ids import AppId
 from waypost.entrypoints.callers import Authenticator
-from waypost.entrypoints.limits import DoorLimits
+from waypost.entrypoints.limits import EntrypointLimits
 from waypost.entrypoints.rest.settings import RestSettings
 from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.explain import Explain
@@ -62,7 +62,7 @@ class Api(Struct, frozen=True):
     """All workers' metrics in the Prometheus text format; runs in a thread, it reads files."""
     draining: Callable[[], bool]
     """Tells whether the process is on its way out: then nothing new is taken."""
-    limits: DoorLimits
+    limits: EntrypointLimits
     settings: RestSettings = RestSettings()
     operating_only: bool = False
     """Whether it takes no requests but those of operators: health and metrics."""

@@ -15,8 +15,8 @@ from waypost.domain.channel import Channel
 from waypost.domain.credential import CredentialId
 from waypost.domain.dedup import ClaimKind, shown
 from waypost.domain.notification import Lane
-from waypost.domain.routing import LeftOut, Ruling
-from waypost.domain.settlement import Parked, Suppressed
+from waypost.domain.routing import Deferred, LeftOut, Ruling
+from waypost.domain.settlement import Suppressed
 from waypost.domain.submission import Submission
 from waypost.domain.time import isoformat
 from waypost.entrypoints.access import READS
@@ -55,6 +55,9 @@ class ExplainedTargetView(Struct, frozen=True):
         str | None,
         Meta(description="The topic or push service whose refusals would stop it, if any."),
     ] = None
+    waits_for: Annotated[
+        str | None, Meta(description="The target that it waits for first, and is not sent if that one is confirmed.")
+    ] = None
 
 
 class RulingView(Struct, frozen=True):
@@ -66,7 +69,7 @@ class RulingView(Struct, frozen=True):
         Literal["left_out", "suppressed", "deferred", "sent_with"],
         Meta(description="Left out: no target at all. Suppressed: a receipt says so. Deferred: it waits."),
     ]
-    reason: Annotated[str, Meta(description="Why; of `deferred` the condition, of `sent_with` the credential.")]
+    reason: Annotated[str, Meta(description="Why; of `deferred` the end of the wait, of `sent_with` the credential.")]
 
 
 class ExplanationView(Struct, frozen=True):
@@ -121,8 +124,9 @@ def _view(explanation: Explanation) -> ExplanationView:
 def _target(target: ExplainedTarget) -> ExplainedTargetView:
     rendered = None if target.rendered is None else _rendered(target.rendered)
     credential = None if target.credential is None else str(target.credential)
+    waits_for = None if target.after is None else target.after.name
     return ExplainedTargetView(
-        target.n, target.device_id, target.channel, target.suppressed, credential, rendered, target.scope
+        target.n, target.device_id, target.channel, target.suppressed, credential, rendered, target.scope, waits_for
     )
 
 
@@ -133,8 +137,8 @@ def _ruling(ruling: Ruling) -> RulingView:
             return said("left_out", reason)
         case Suppressed(reason):
             return said("suppressed", reason)
-        case Parked(condition):
-            return said("deferred", condition)
+        case Deferred(until):
+            return said("deferred", isoformat(until))
         case CredentialId():
             return said("sent_with", str(ruling.verdict))
         case _:

@@ -36,7 +36,7 @@ def serve_options(settings: RestSettings, tls: ssl.SSLContext | None = None) -> 
         "interface": "asgi3",
         "access_log": False,
         "log_config": None,
-        "log_level": "critical",  # events are logged by the door; the rest would be plain text among JSON
+        "log_level": "critical",  # events are logged by the request handler; the rest would be plain text among JSON
         "server_header": False,
         "proxy_headers": False,
         "timeout_keep_alive": settings.keep_alive_s,

@@ -24,7 +24,7 @@ from msgspec import Struct
 from waypost.domain.errors import Conflict, ErrorCode, InvalidRequest, Unavailable
 from waypost.domain.ids import format_id
 from waypost.domain.submission import Submission
-from waypost.entrypoints.limits import DoorLimits
+from waypost.entrypoints.limits import EntrypointLimits
 from waypost.entrypoints.streams.messages import read_message
 from waypost.pipeline.intake import Caller, Intake
 from waypost.ports.source import Foreign, RefusedMessage, Source
@@ -70,7 +70,7 @@ class StreamIntake:
         caller: Caller,
         telemetry: Telemetry,
         batch: int,
-        limits: DoorLimits,
+        limits: EntrypointLimits,
     ) -> None:
         self._name = name
         self._source = source

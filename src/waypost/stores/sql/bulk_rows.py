@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from waypost.domain.ids import AppId
 from waypost.domain.status import NotificationStatus
 from waypost.ports.bulk import JobRecord
 from waypost.stores.sql.engine import Connection, Row
-from waypost.stores.sql.rows import content_of
+from waypost.stores.sql.rows import content_of, status_of
 
 JOB = "number, job, content.body, state, uploaded, walked, total, left_out, finished_at, walked_to, pieces, failure"
 """The columns that ``record_of`` and ``job_of`` read."""
@@ -42,17 +43,17 @@ def find_job(connection: Connection, app: AppId, job: JobId) -> Row | None:
 
 def record_of(connection: Connection, row: Row) -> JobRecord:
     """Build the record of a job; recipients without a record are pending, or cancelled with the job."""
-    counts: dict[NotificationStatus, int] = {}
+    counts: Counter[NotificationStatus] = Counter()
     with_record = 0
     for status, n in connection.execute(_COUNTS, (row[0],)):
         with_record += n
         if n:
-            named = NotificationStatus(status)
-            counts[NotificationStatus.PROCESSING if named is NotificationStatus.PENDING else named] = n
+            named = status_of(status)
+            counts[NotificationStatus.PROCESSING if named is NotificationStatus.PENDING else named] += n
     state, total = JobState(row[3]), row[6]
     if total > with_record:
         waits = NotificationStatus.CANCELLED if state is JobState.CANCELLED else NotificationStatus.PENDING
-        counts[waits] = counts.get(waits, 0) + total - with_record
+        counts[waits] += total - with_record
     failure = row[11] if state is JobState.FAILED else None
     return JobRecord(job_of(row), state, row[4], bool(row[5]), total, row[7], counts, row[8], failure)
 

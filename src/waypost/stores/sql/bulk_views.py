@@ -12,6 +12,7 @@ from waypost.stores.sql.bulk_load import PIECE_COLUMNS, PieceRow, read_audience
 from waypost.stores.sql.bulk_rows import FROM_JOB, find_job, job_of, record_of
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.engine import Connection, Row
+from waypost.stores.sql.rows import status_of
 
 _NEWEST = JobId(b"\xff" * 16)
 
@@ -96,4 +97,4 @@ def _waits(row: Row) -> NotificationStatus:
 
 
 def _read_as(stored: str) -> NotificationStatus:
-    return NotificationStatus.PROCESSING if stored == NotificationStatus.PENDING else NotificationStatus(stored)
+    return NotificationStatus.PROCESSING if stored == NotificationStatus.PENDING else status_of(stored)

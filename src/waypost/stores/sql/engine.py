@@ -290,6 +290,10 @@ class Tail(Protocol):
         """Count the fresh rows, leased or not, up to *most*."""
         ...
 
+    def place(self, connection: Connection, /) -> str:
+        """Write down where it stands, for a process that starts; only where a read is a round trip."""
+        ...
+
     def oldest(self, connection: Connection, /) -> dict[tuple[Lane, AppId], Instant]:
         """Find when the oldest fresh row of each lane and app was accepted, among those heard of until now."""
         ...

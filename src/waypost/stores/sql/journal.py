@@ -12,7 +12,7 @@ from waypost.ports.journal import JournalRow
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.engine import Connection, Row
 from waypost.stores.sql.held_back import HeldBack
-from waypost.stores.sql.reached import reach, reached
+from waypost.stores.sql.reached import ARRIVALS_DROPPED, reach, reached
 from waypost.stores.sql.transaction import OperationKind, Transaction
 from waypost.telemetry import Event
 
@@ -27,6 +27,12 @@ _DROP_ARRIVALS = "DELETE FROM arrival WHERE tx >= ? AND tx < ?"
 _HEARD_S = 120.0
 """Seconds by which every tail has heard of what was over, or begins again (ArrivalTail)."""
 
+_NOTE_DROPPED = (
+    "INSERT INTO reader (name, position) VALUES (?, ?)"
+    " ON CONFLICT (name) DO UPDATE SET position = greatest(reader.position, excluded.position)"
+)
+"""It never goes back, whoever comes late."""
+
 _now_s = time.monotonic
 _moves = msgspec.msgpack.Decoder(tuple[Moved, ...])
 
@@ -38,7 +44,6 @@ class SqlJournal:
         self._database = database
         self._horizon: tuple[float, int] | None = None
         """The moment when it was noted before which transaction all were over."""
-        self._arrivals_from = 0
         self._held_back = HeldBack(database)
 
     async def read(self, after: int, n: int) -> list[JournalRow]:
@@ -74,8 +79,7 @@ class SqlJournal:
         if self._horizon is not None and now_s - self._horizon[0] < _HEARD_S:
             return
         if self._horizon is not None:
-            await self._database.commits.submit(_FORGETTING, (self._arrivals_from, self._horizon[1]))
-            self._arrivals_from = self._horizon[1]
+            await self._database.commits.submit(_FORGETTING, self._horizon[1])
         row = await self._database.read(lambda connection: connection.execute(_HORIZON).fetchone())
         self._horizon = (now_s, int(row[0]))
 
@@ -103,9 +107,12 @@ def _drop_page(connection: Connection, before: int, n: int) -> int:
     return len(rows)
 
 
-def _forget(transaction: Transaction, ops: Sequence[tuple[int, int]]) -> list[None]:
-    transaction.connection.executemany(_DROP_ARRIVALS, ops)
-    return [None] * len(ops)
+def _forget(transaction: Transaction, horizons: Sequence[int]) -> list[None]:
+    """Drop arrivals before the last of *horizons*, and say so in the same transaction."""
+    connection, before = transaction.connection, horizons[-1]
+    connection.execute(_DROP_ARRIVALS, (reached(connection, ARRIVALS_DROPPED), before))
+    connection.execute(_NOTE_DROPPED, (ARRIVALS_DROPPED, before))
+    return [None] * len(horizons)
 
 
 _FORGETTING = OperationKind("drop_arrivals", _forget, durable=False)

@@ -27,7 +27,8 @@ _NEXT_APP = (
 READ = (
     f"SELECT {NOTIFICATION}, notification.seq, shard FROM notification INDEXED BY notification_fresh"  # noqa: S608 - columns, shards
     " CROSS JOIN content ON content.seq = notification.seq"
-    " WHERE lane = ? AND app = ? AND due_at = 0 AND notification.seq > ?{shards} ORDER BY notification.seq LIMIT ?"
+    " WHERE lane = ? AND app = ? AND due_at = 0 AND notification.seq > ?{shards}"
+    " AND status = 'pending' ORDER BY notification.seq LIMIT ?"
 )
 _DEPTH = (
     "SELECT count(*) FROM (SELECT 1 FROM notification INDEXED BY notification_fresh"
@@ -105,6 +106,10 @@ class FreshTail:
         """Count the fresh rows, leased or not, up to *most*."""
         row: tuple[int] = connection.execute(self._depth, (lane, most)).fetchone()
         return row[0]
+
+    def place(self, connection: Connection) -> str:
+        """Refuse: a read from the beginning costs nothing here, since nobody keeps what is gone in its index."""
+        raise NotImplementedError
 
     def oldest(self, connection: Connection) -> dict[tuple[Lane, AppId], Instant]:
         """See Tail: two steps down the index for each app."""

@@ -22,6 +22,8 @@ from waypost.domain.time import Instant
 from waypost.stores.sql.engine import Connection, Row
 from waypost.stores.sql.rows import (
     INSERT_RECEIPT,
+    LANES,
+    NOTIFICATION_STATUSES,
     RECEIPT,
     RECEIPT_VALUES,
     REPLACE_RECEIPT,
@@ -42,10 +44,8 @@ _FINISHED = (
     "UPDATE notification SET due_at = NULL, withdrawn = ?, status = ?, reason = ?, finished_at = ? WHERE {key} = ?"
 )
 _RESTATED = "UPDATE notification SET status = ? WHERE {key} = ?"
-_LANES = {word.value: word for word in Lane}
 _PENDING = NotificationStatus.PENDING.value
 """The stored status that is not final."""
-_STATUSES = {word.value: word for word in NotificationStatus}
 
 
 class PendingChange:
@@ -124,7 +124,10 @@ class PendingChange:
 
 
 class PendingChanges:
-    """The notifications of one transaction by id; one whose shard is another process's by now counts as unknown."""
+    """The notifications of one transaction by id; one whose shard is another process's by now counts as unknown.
+
+    So does one with a word that only a newer version knows: it is for that to change.
+    """
 
     def __init__(
         self,
@@ -142,8 +145,9 @@ class PendingChanges:
         """
         self._transaction = transaction
         connection = transaction.connection
-        rows = select_in(connection, _FIND + connection.dialect.locked, list(dict.fromkeys(ids)))
+        found = select_in(connection, _FIND + connection.dialect.locked, list(dict.fromkeys(ids)))
         owned = transaction.owned if by_shard else None
+        rows = [row for row in found if row[5] in LANES and row[6] in NOTIFICATION_STATUSES]
         of_this = [row for row in rows if owned is None or row[4] in owned or row[4] >= SHARDS or row[6] != _PENDING]
         routed = [row[1] for row in of_this if row[7] is None and (row[6] == _PENDING or row[1] in to_confirm)]
         receipts: dict[NotificationId, dict[int, Receipt]] = {one: {} for one in routed}
@@ -200,7 +204,7 @@ def _shard(case: PendingChange, receipt: Receipt) -> int:
 
 def _case_of(row: Row, receipts: dict[int, Receipt] | None) -> PendingChange:
     seq, notification_id, app, user_id, shard, lane, status, due_at, withdrawn, job = row
-    progress = Progress(app, notification_id, user_id, _STATUSES[status], receipts, withdrawn)
-    case = PendingChange(progress, seq, shard, _LANES[lane], job)
+    progress = Progress(app, notification_id, user_id, NOTIFICATION_STATUSES[status], receipts, withdrawn)
+    case = PendingChange(progress, seq, shard, LANES[lane], job)
     case.due_at = due_at
     return case

@@ -30,6 +30,7 @@ from waypost.stores.sql.engine import Connection
 from waypost.stores.sql.lease import in_shards
 from waypost.stores.sql.rows import (
     NOTIFICATION,
+    NOTIFICATION_STATUSES,
     NOTIFICATION_WIDTH,
     RECEIPT,
     WITH_CONTENT,
@@ -61,7 +62,7 @@ _LIFTED = (
     " ORDER BY due_at, shard, notification_id, n LIMIT ?"
 )
 _NOTIFICATIONS = (
-    f"SELECT {NOTIFICATION}, withdrawn FROM {WITH_CONTENT}"  # noqa: S608 - columns
+    f"SELECT {NOTIFICATION}, withdrawn, status FROM {WITH_CONTENT}"  # noqa: S608 - columns
     " WHERE notification.id IN ({keys})"
 )
 _RECEIPTS = f"SELECT {RECEIPT} FROM receipt WHERE notification_id IN ({{keys}})"  # noqa: S608 - a list of columns
@@ -139,13 +140,15 @@ class DueWork(Struct):
     withdrawn: list[TakeBack] = field(default_factory=list)
     last: dict[Lane, AppId] = field(default_factory=dict)
     """The app whose turn was last, of lanes where apps took turns."""
+    newer: list[_Key] = field(default_factory=list)
+    """The parts that a newer version has to go on with."""
 
     def without(self, touched: Collection[NotificationId]) -> DueWork:
         """Drop notifications that changed since it was read; they are found again if they are still due."""
         items = [item for item in self.items if item.notification.id not in touched]
         intents = [one for one in self.intents if one.notification.id not in touched]
         withdrawn = [order for order in self.withdrawn if order.id not in touched]
-        return DueWork(items, _entries(items), intents, withdrawn, self.last)
+        return DueWork(items, _entries(items), intents, withdrawn, self.last, self.newer)
 
 
 def find_due(connection: Connection, wanted: PromotionRequest) -> DueWork:
@@ -247,6 +250,9 @@ def load(connection: Connection, found: Mapping[NotificationId, set[int | None]]
     items: dict[NotificationId, WorkItem] = {}
     for row in select_in(connection, _NOTIFICATIONS, list(found)):
         notification = notification_of(row)
+        if row[NOTIFICATION_WIDTH + 1] not in NOTIFICATION_STATUSES:
+            due.newer += [(notification.id, part) for part in found[notification.id]]
+            continue
         if row[NOTIFICATION_WIDTH] is not None:
             due.withdrawn.append(TakeBack(notification.app, notification.id, row[NOTIFICATION_WIDTH]))
         if row[NOTIFICATION_WIDTH] is None and None in found[notification.id]:
@@ -256,7 +262,8 @@ def load(connection: Connection, found: Mapping[NotificationId, set[int | None]]
         over = tuple(_unsure(receipt) for receipt in of_this if receipt.is_intent)
         if over:
             due.intents.append(Settled(notification, over))
-        waiting = tuple(_open_target(receipt) for receipt in of_this if not receipt.is_intent)
+        due.newer += [(notification.id, receipt.n) for receipt in of_this if receipt.is_newer]
+        waiting = tuple(_open_target(each) for each in of_this if not (each.is_intent or each.is_newer))
         if waiting and row[NOTIFICATION_WIDTH] is None:
             siblings = tuple(each for each in all_of_it if each.n not in found[notification.id])
             items[notification.id] = WorkItem(notification, waiting, siblings=siblings)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from waypost.stores.sql.engine import Connection
 
+ARRIVALS_DROPPED = "arrivals dropped"
+"""The name of the place, a transaction, before which no arrival is left to hear of."""
 _REACHED = "SELECT position FROM reader WHERE name = ?"
 _REACH = (
     "INSERT INTO reader (name, position) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET position = excluded.position"

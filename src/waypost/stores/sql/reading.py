@@ -14,7 +14,14 @@ from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
 from waypost.ports.views import NotificationRecord
 from waypost.stores.sql.engine import Connection, Row
-from waypost.stores.sql.rows import NOTIFICATION, NOTIFICATION_WIDTH, WITH_CONTENT, notification_of, select_in
+from waypost.stores.sql.rows import (
+    NOTIFICATION,
+    NOTIFICATION_WIDTH,
+    WITH_CONTENT,
+    notification_of,
+    select_in,
+    status_of,
+)
 
 _RECORDS = f"""\
 SELECT {NOTIFICATION}, status, due_at, finished_at, reason, duplicate_of, round
@@ -63,7 +70,7 @@ def records(
 def _status(stored: str, due_at: Instant | None, now: Instant) -> NotificationStatus:
     """Return how a row reads: what is routed and open is being processed."""
     if stored != NotificationStatus.PENDING:
-        return NotificationStatus(stored)
+        return status_of(stored)
     if due_at is None:
         return NotificationStatus.PROCESSING
     return NotificationStatus.SCHEDULED if due_at > now else NotificationStatus.PENDING

@@ -13,7 +13,15 @@ from waypost.domain.progress import Progress
 from waypost.domain.replay import new_round
 from waypost.domain.status import NotificationStatus
 from waypost.ports.work import Acceptance, Accepted, NotReplayable, Replay
-from waypost.stores.sql.rows import RECEIPT, RECEIPT_VALUES, REPLACE_RECEIPT, receipt_of, receipt_row
+from waypost.stores.sql.rows import (
+    LANES,
+    NOTIFICATION_STATUSES,
+    RECEIPT,
+    RECEIPT_VALUES,
+    REPLACE_RECEIPT,
+    receipt_of,
+    receipt_row,
+)
 from waypost.stores.sql.transaction import Transaction
 
 _FIND = "SELECT user_id, shard, lane, status, job FROM notification WHERE id = ? AND app = ?"
@@ -32,6 +40,8 @@ def replay(transaction: Transaction, order: Replay) -> Acceptance:
     if row is None:
         return NotReplayable(known=False)
     user_id, shard, lane_word, status_word, job = row
+    if lane_word not in LANES or status_word not in NOTIFICATION_STATUSES:
+        return NotReplayable(known=True)
     lane, status = Lane(lane_word), NotificationStatus(status_word)
     receipts = {each.n: each for each in map(receipt_of, connection.execute(_RECEIPTS, (order.notification_id,)))}
     progress = Progress(order.app, order.notification_id, user_id, status, receipts)

@@ -12,7 +12,7 @@ from waypost.domain.delivery import Attempt, FailureClass, Receipt
 from waypost.domain.ids import DeviceId, shard_of
 from waypost.domain.notification import Guarantee, Lane, Notification
 from waypost.domain.personal import personalised
-from waypost.domain.status import DeliveryStatus
+from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.waits import Wait
 from waypost.stores.sql.engine import Connection, Row
 
@@ -36,13 +36,13 @@ RECEIPT_VALUES = f"({','.join('?' * (RECEIPT_WIDTH + 3))})"
 INSERT_RECEIPT = f"INSERT INTO receipt ({RECEIPT}, app, shard, lane) VALUES "  # noqa: S608 - columns
 REPLACE_RECEIPT = INSERT_RECEIPT.replace("INSERT", "INSERT OR REPLACE", 1)
 
-_LANES = {word.value: word for word in Lane}
+LANES = {word.value: word for word in Lane}
 _KINDS = {word.value: word for word in Kind}
 _URGENCIES = {word.value: word for word in Urgency}
 _GUARANTEES = {word.value: word for word in Guarantee}
 _FAILURES = {None: None} | {word.value: word for word in FailureClass}
 _DEFAULTS: Sequence[tuple[Mapping[str, str], str]] = (
-    (_LANES, Lane.NORMAL),
+    (LANES, Lane.NORMAL),
     (_KINDS, Kind.VISIBLE),
     (_URGENCIES, Urgency.NORMAL),
     (_GUARANTEES, Guarantee.AT_MOST_ONCE),
@@ -50,6 +50,7 @@ _DEFAULTS: Sequence[tuple[Mapping[str, str], str]] = (
 """What stands in for a word of a newer version, where nothing is sent."""
 _UNKNOWN_CONTENT = b""
 """Content that nobody can decode."""
+NOTIFICATION_STATUSES = {word.value: word for word in NotificationStatus}
 _DELIVERY_STATUSES = {word.value: word for word in DeliveryStatus}
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -84,7 +85,7 @@ def _notification_of(row: Row) -> Notification:
         row[5],
         row[6],
         row[7],
-        _LANES[row[8]],
+        LANES[row[8]],
         _KINDS[row[9]],
         _URGENCIES[row[10]],
         _GUARANTEES[row[11]],
@@ -132,8 +133,21 @@ def content_body(content: Content) -> bytes:
     return _encode(content)
 
 
+def status_of(word: str) -> NotificationStatus:
+    """Read the status of a notification; a newer version's says nothing here."""
+    return NOTIFICATION_STATUSES.get(word, NotificationStatus.UNKNOWN)
+
+
 def receipt_of(row: Row) -> Receipt:
-    """Read the receipt in the first columns of *row*."""
+    """Read the receipt in the first columns of *row*; one row of a newer version must not stop those beside it."""
+    try:
+        return _receipt_of(row)
+    except (KeyError, msgspec.MsgspecError):
+        known = _receipt_of((*row[:4], DeliveryStatus.UNKNOWN.value, *row[5:19], None, None))
+        return msgspec.structs.replace(known, is_newer=True)
+
+
+def _receipt_of(row: Row) -> Receipt:
     return Receipt(
         row[0],
         row[1],
@@ -147,7 +161,7 @@ def receipt_of(row: Row) -> Receipt:
         row[9],
         row[10],
         row[11],
-        _FAILURES[row[12]],
+        _FAILURES.get(row[12]),
         row[13],
         bool(row[14]),
         row[15],

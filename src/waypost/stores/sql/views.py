@@ -25,7 +25,7 @@ from waypost.stores.sql.database import Database
 from waypost.stores.sql.engine import Connection, Row
 from waypost.stores.sql.pages import marks_on, read_page
 from waypost.stores.sql.reading import Look, held, records
-from waypost.stores.sql.rows import RECEIPT, receipt_of, select_in
+from waypost.stores.sql.rows import RECEIPT, receipt_of, select_in, status_of
 
 _DUPLICATES_SHOWN = 100
 _PAGE = 1_000
@@ -93,7 +93,7 @@ class SqlViews:
             rows, after, last = await self._database.read(_balance_page(after))
             for of_app, status, count in rows:
                 if app in (None, of_app):
-                    counts[NotificationStatus(status)] += count
+                    counts[status_of(status)] += count
         return counts
 
     async def statuses(self, app: AppId, ids: Sequence[NotificationId]) -> dict[NotificationId, NotificationStatus]:

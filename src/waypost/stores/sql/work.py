@@ -28,8 +28,10 @@ from waypost.stores.sql.bulk_settle import SETTLE_RECIPIENTS, PieceSettled
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.due_from import DueFrom
 from waypost.stores.sql.engine import Locks
+from waypost.stores.sql.fresh_from import FreshFrom
 from waypost.stores.sql.lease import open_in
 from waypost.stores.sql.lease_table import LeaseTable
+from waypost.stores.sql.left_alone import LeftAlone
 from waypost.stores.sql.promote import PromotionRequest, Room, find_due, parked_under
 from waypost.stores.sql.settlements import NO_LEASE, Settlements
 from waypost.stores.sql.state import StoreState
@@ -62,6 +64,7 @@ class SqlWork:
         self._pieces = Pieces(database, with_devices=with_devices)
         self._tail = database.engine.tail()
         self._due_from = DueFrom(database)
+        self._left_alone = LeftAlone(database)
         note = self._note_arrivals if database.engine.is_remote else None
         self._accept = accept_kind(database.settings.dedup_partition_h, note)
         self._settlements = Settlements(database, self._lease_table, self._pieces, lambda: self._leasing)
@@ -75,6 +78,7 @@ class SqlWork:
         self._version = _NO_VERSION
         self._reading = asyncio.Lock()
         """What is read of what can be leased is taken in before the next read begins."""
+        self._fresh_from = FreshFrom(database, self._tail, self._reading)
         database.commits.on_state_change(self._store_changed)
 
     async def accept(self, batch: Sequence[NewNotification | Replay]) -> list[Acceptance]:
@@ -122,15 +126,18 @@ class SqlWork:
             if not self._leasing:
                 return 0
             since = await self._due_from.place(now, records=_RECORDER in self._leasing)
-            wanted = PromotionRequest(self._leasing, now, n, self._rooms(), lifted, self._lease_table.is_taken, since)
+            wanted = PromotionRequest(self._leasing, now, n, self._rooms(), lifted, self._is_passed_over, since)
             with self._lease_table.watching() as touched:
                 due = await self._database.read_to_lease(lambda connection: find_due(connection, wanted))
             self._last_due |= due.last
+            self._left_alone.add(due.newer)
             if touched:
                 due = due.without(touched)
             for item in due.items:
                 self._lease_table.release(item)
         await self._settlements.end(due)
+        if _RECORDER in self._leasing:
+            await self._fresh_from.record(now)
         return due.entries
 
     async def conditions(self) -> frozenset[str]:
@@ -201,6 +208,10 @@ class SqlWork:
     ) -> None:
         self._tail.note(transaction.connection, arrivals, numbers)
 
+    def _is_passed_over(self, notification_id: NotificationId, n: int | None) -> bool:
+        """Tell whether a due part is in hand here, or is not for this version."""
+        return self._lease_table.is_taken(notification_id, n) or (notification_id, n) in self._left_alone
+
     def _rooms(self) -> dict[Lane, Room]:
         """Return how much more of each lane may be released; another lane comes first each time."""
         self._lanes.rotate(-1)
@@ -217,6 +228,7 @@ class SqlWork:
         self._leasing = owned - self._stopped
         self._lease_table.drop_ready(self._leasing)
         self._pieces.keep(self._leasing)
+        self._left_alone.clear()
         self._tail.start_over(self._leasing)
 
     def _look_again(self) -> None:

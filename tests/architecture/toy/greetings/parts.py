@@ -8,7 +8,14 @@ from typing import Any
 
 from litestar import Response, get, put
 from msgspec import Struct
+from msgspec.structs import replace
 
+from waypost.domain.address import Address
+from waypost.domain.ids import AppId, UserId
+from waypost.domain.message import Message
+from waypost.domain.recipient import Recipient
+from waypost.domain.routing import Candidate, Question, Rule
+from waypost.domain.settlement import Suppressed
 from waypost.domain.time import Instant
 from waypost.entrypoints.access import ADMINISTERS
 from waypost.entrypoints.rest.answers import answer, speaks
@@ -82,6 +89,24 @@ async def told(request: Call) -> Response[bytes]:
     )
 
 
+async def greeted(ground: Ground, users: Sequence[tuple[AppId, UserId]]) -> list[bool]:
+    """Read of each user whether it was greeted."""
+    read = ground.store.database.read
+    rows = await read(lambda connection: connection.execute("SELECT app, user_id FROM greeting", ()).fetchall())
+    return [user in set(rows) for user in users]
+
+
+def _never_to_strangers(question: Question, _: Candidate) -> Suppressed | None:
+    return None if question.recipient.facts["greetings"] else Suppressed("never_greeted")
+
+
+def address_kindly(message: Message, _: Address, recipient: Recipient) -> Message:
+    """Begin the title with a word for who was greeted."""
+    if not recipient.facts["greetings"]:
+        return message
+    return replace(message, content=replace(message.content, title=f"Dear friend: {message.content.title}"))
+
+
 async def hear(ground: Ground, rows: Sequence[JournalRow]) -> None:
     """Count each row."""
     await _write(ground, _HEARD, [(row.position,) for row in rows])
@@ -126,6 +151,9 @@ PARTS = Parts(
     tags={"Greetings": "Of a toy."},
     readers={"broken-greetings": fail, "greetings": hear},
     duties=(FeatureDuty("greet", Role.SWEEP, 0.1, go_round),),
+    rules=(Rule("strangers", _never_to_strangers),),
+    facts=greeted,
+    renders=address_kindly,
     erases=erase,
     drops=drop,
 )

@@ -14,6 +14,7 @@ from typing import Final
 
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
+from waypost.domain.time import Instant
 from waypost.stores.sql.engine import Connection
 from waypost.stores.sql.outbox.entries import INSERT, VALUES, WHOLE
 from waypost.stores.sql.postgres.connection import Blobs, Numbers, Texts
@@ -44,6 +45,11 @@ def is_member(connection: Connection, member: int) -> bool:
 def end(connection: Connection, parts: Iterable[tuple[NotificationId, int]]) -> None:
     """End these parts: nothing more is to be done for them."""
     _each_n(connection, _END, parts)
+
+
+def let_go(connection: Connection, parts: Iterable[tuple[NotificationId, int]], now: Instant) -> None:
+    """Let anybody lease these parts."""
+    _each_n(connection, _FREE, parts, now=now)
 
 
 def _each_n(connection: Connection, sql: str, parts: Iterable[tuple[NotificationId, int]], **said: int) -> None:
@@ -118,7 +124,7 @@ class Claims:
         stored = [(one, n, part) for one, parts in self._parts.items() for n, part in parts.items() if not part.is_new]
         end(connection, [(one, n) for one, n, part in stored if part.done])
         moved = [(one, n) for one, n, part in stored if part.moved and not part.done]
-        _each_n(connection, _FREE, moved, now=now)
+        let_go(connection, moved, now)
         new = [(one, n, app, lane._value_, part.holder) for one, n, app, lane, part in self._new if not part.done]
         if new:
             ids, ns, apps, lanes, holders = zip(*new, strict=True)

@@ -21,7 +21,7 @@ from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
 from waypost.ports.work import WorkItem
 from waypost.stores.sql.amend import TakeBack, take_back
-from waypost.stores.sql.claims.claims import end, is_member, parts_of
+from waypost.stores.sql.claims.claims import end, is_member, let_go, parts_of
 from waypost.stores.sql.engine import Connection, Row
 from waypost.stores.sql.outbox.entries import WHOLE
 from waypost.stores.sql.pending_changes import PendingChanges
@@ -37,7 +37,8 @@ _COLUMNS = (
 _FRESH = f"""\
 WITH free AS MATERIALIZED (
     SELECT {_COLUMNS} FROM notification
-    WHERE lane = ?1 AND app = ?2 AND due_at = 0 AND seq > ?3 AND +shard < {SHARDS} AND NOT {CLAIMED}
+    WHERE lane = ?1 AND app = ?2 AND due_at = 0 AND seq > ?3 AND +shard < {SHARDS} AND status = 'pending'
+        AND NOT {CLAIMED}
     ORDER BY seq LIMIT ?4 FOR UPDATE SKIP LOCKED
 ), taken AS (
     INSERT INTO claim (notification_id, n, app, lane, free_at, holder) SELECT id, -1, app, lane, 0, ?5 FROM free
@@ -96,6 +97,8 @@ class Leased(Struct, frozen=True):
 
     items: tuple[WorkItem, ...]
     passed: tuple[Passed, ...] = ()
+    newer: tuple[tuple[NotificationId, int | None], ...] = ()
+    """The parts that waited, and are for a newer version to go on with."""
 
 
 NOTHING = Leased(())
@@ -113,9 +116,10 @@ def _lease(transaction: Transaction, wanted: LeaseRequest) -> Leased:
     connection = transaction.connection
     if not is_member(connection, wanted.member):
         return NOTHING
-    items = _waiting(transaction, wanted) if wanted.since is not None else []
+    waited = _waiting(transaction, wanted) if wanted.since is not None else DueWork()
+    items = waited.items
     passed = _Fresh(connection, wanted).take(wanted.n - len(items), items)
-    return Leased(tuple(items), passed)
+    return Leased(tuple(items), passed, tuple(waited.newer))
 
 
 class _Fresh:
@@ -150,17 +154,17 @@ class _Fresh:
         return taken
 
 
-def _waiting(transaction: Transaction, wanted: LeaseRequest) -> list[WorkItem]:
+def _waiting(transaction: Transaction, wanted: LeaseRequest) -> DueWork:
     """Lease what waits, the longest waiting first."""
     connection, lane, since = transaction.connection, wanted.lane._value_, wanted.since
     bound = (wanted.member, lane, since, wanted.n, lane, since)
     rows = connection.execute(_WAITING.replace("{part}", wanted.part), bound).fetchall()
     if not rows:
-        return []
+        return DueWork()
     parts = [(row[0], row[1]) for row in sorted(rows, key=lambda row: row[2])]
     due = load(connection, parts_of(parts))
     _end_the_rest(transaction, parts, due)
-    return due.items
+    return due
 
 
 def first_waiting(connection: Connection, lane: Lane, since: Instant, part: Part = Part.ANY) -> Instant | None:
@@ -170,12 +174,18 @@ def first_waiting(connection: Connection, lane: Lane, since: Instant, part: Part
 
 
 def _end_the_rest(transaction: Transaction, parts: Sequence[tuple[NotificationId, int]], due: DueWork) -> None:
-    """End parts of which nothing is to be sent: withdrawn while their worker died, or on the wire at most once."""
+    """End parts of which nothing is to be sent: withdrawn while their worker died, or on the wire at most once.
+
+    Those that a newer version has to go on with wait for its workers.
+    """
     leased: dict[NotificationId, frozenset[int]] = {
         item.notification.id: frozenset((WHOLE,) if item.open_targets is None else (t.n for t in item.open_targets))
         for item in due.items
     }
-    end(transaction.connection, [(one, n) for one, n in parts if n not in leased.get(one, ())])
+    newer = {(one, WHOLE if n is None else n) for one, n in due.newer}
+    let_go(transaction.connection, newer, transaction.now)
+    rest = [(one, n) for one, n in parts if n not in leased.get(one, ())]
+    end(transaction.connection, [each for each in rest if each not in newer])
     if due.withdrawn:
         close_withdrawn(transaction, due.withdrawn)
 

@@ -46,7 +46,7 @@ _LOOK = "SELECT {} OR {} OR {} OR CAST(?2 AS INTEGER) = 1 AND EXISTS (SELECT 1 F
             key=f"due_at, shard, {key}",
         )
         for table, due, free, key in (
-            ("notification", "due_at > 0", _WHOLE_UNCLAIMED, "seq"),
+            ("notification", "due_at > 0 AND status = 'pending'", _WHOLE_UNCLAIMED, "seq"),
             ("receipt", "due_at > 0 AND status = 'pending'", _UNCLAIMED, "notification_id, n"),
             ("receipt", "due_at IS NOT NULL AND status = 'unknown'", _NOT_HELD, "notification_id, n"),
         )
@@ -63,7 +63,7 @@ _AND_PUBLISH = (
 )
 _WHOLE = (
     f"{_ADD}id, -1, app, lane, ? FROM notification WHERE lane = ? AND due_at > 0 AND due_at <= ? AND due_at >= ?"
-    f"{{shards}}{_WHOLE_UNCLAIMED} ORDER BY due_at, shard, seq{_ONCE}"
+    f" AND status = 'pending'{{shards}}{_WHOLE_UNCLAIMED} ORDER BY due_at, shard, seq{_ONCE}"
 )
 _DUE = (
     f"{_ADD}notification_id, n, app, lane, ? FROM receipt WHERE lane = ? AND due_at > 0 AND due_at <= ? AND due_at >= ?"

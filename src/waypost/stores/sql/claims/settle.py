@@ -74,7 +74,10 @@ class _Books:
             return stale
         stale += settle_all(self._transaction, self._cases, self._straight, [mine]).stale
         case = self._cases.get(settled.notification.id)
-        if case is None or case.progress.is_final:
+        if case is None:  # it is a newer version's to go on with, or has left: then the next lease finds nothing
+            for part in held.values():
+                part.let_go()
+        elif case.progress.is_final:
             self._end_all(settled)
         else:
             self._move_on(case, member, held, mine)

@@ -19,7 +19,7 @@ from waypost.domain.ids import AppId
 from waypost.domain.notification import Lane
 from waypost.domain.progress import Stale
 from waypost.domain.settlement import Unstarted
-from waypost.domain.time import SECOND_MS, Instant, later
+from waypost.domain.time import Instant
 from waypost.domain.turns import turn_after
 from waypost.ports.clock import Clock
 from waypost.ports.promises import EVERY_PROMISE
@@ -33,10 +33,13 @@ from waypost.stores.sql.claims.lease import LEASE, NOTHING, Leased, LeaseRequest
 from waypost.stores.sql.claims.promote import RELEASE, Timer, is_something_due
 from waypost.stores.sql.claims.settle import INTEND, SETTLE, Report
 from waypost.stores.sql.claims.tail import ClaimTail
+from waypost.stores.sql.claims.waiting_from import WaitingFrom
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.due_from import DueFrom
 from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.fresh_from import FreshFrom
 from waypost.stores.sql.lease import open_in
+from waypost.stores.sql.left_alone import LeftAlone
 from waypost.stores.sql.outbox.entries import write_arrivals
 from waypost.stores.sql.outbox.relaying import Relay
 from waypost.stores.sql.settlements import intends
@@ -55,8 +58,6 @@ _MEMBERS = 1 << 40
 """The factor of tokens: a lease's is its own number, with the number of the member that holds it below."""
 _AGAIN_S = 60.0
 """Seconds after which everything is looked through once more."""
-_LATE_MS = 30 * SECOND_MS
-"""Milliseconds that a part may be found late after its release: for clocks that differ, and long commits."""
 
 
 class ClaimedWork:
@@ -81,13 +82,14 @@ class ClaimedWork:
         self._accept = accept_kind(store.database.settings.dedup_partition_h, self._note)
         self._numbers = itertools.count(1)
         self._last_app: dict[Lane, AppId] = {}
-        self._since: dict[Lane, Instant] = {}
-        """The time before which nothing released waits: a read need not begin at what has long been done."""
+        self._waiting_from = WaitingFrom(store.database, part)
         self._clean_among: frozenset[int] = frozenset()
         """The members when nothing was left of those who were gone before."""
         self._began_s = clock.monotonic()
         self._leasing = asyncio.Lock()
         self._due_from = DueFrom(store.database)
+        self._left_alone = LeftAlone(store.database)
+        self._fresh_from = FreshFrom(store.database, self._tail, self._leasing)
         self._tasks: set[asyncio.Task[None]] = set()
         self.on_arrival: Callable[[Lane], None] = lambda lane: None
         """Called with each lane of which something became leasable that nobody accepted just now."""
@@ -136,6 +138,9 @@ class ClaimedWork:
         shards = self._shards.owned
         if not shards:
             return 0
+        if _RECORDER in shards:
+            await self._fresh_from.record(now)
+            await self._waiting_from.record(now)
         since = await self._due_from.place(now, records=_RECORDER in shards)
         timer = Timer(now, n, shards, tuple(lifted.items()), self._outbox is not None, self._clean_among, since)
         due, members = await self._database.read_to_lease(lambda connection: is_something_due(connection, timer))
@@ -163,7 +168,7 @@ class ClaimedWork:
 
     async def depth(self, lane: Lane) -> int:
         """See Work; of the whole store."""
-        since = self._since.get(lane, Instant(1))
+        since = self._waiting_from.place(lane)
 
         def count(connection: Connection) -> int:
             fresh = 0
@@ -236,6 +241,7 @@ class ClaimedWork:
             except BaseException:
                 self._tail.begin_again()
                 raise
+            self._left_alone.add(leased.newer)
             for passed in leased.passed:
                 self._tail.passed(lane, stands[passed.app], passed)
                 if passed.found:
@@ -244,7 +250,8 @@ class ClaimedWork:
 
     async def _wanted(self, lane: Lane, n: int, member: int) -> LeaseRequest | None:
         """Build the request for a lease; None where nothing is to be had."""
-        now, since = self._clock.now(), self._since.get(lane, Instant(1))
+        now = self._clock.now()
+        since = await self._waiting_from.begin(lane, now)
 
         def look(connection: Connection) -> Instant | None:
             if self._part is not Part.TARGETS:
@@ -252,8 +259,7 @@ class ClaimedWork:
             return first_waiting(connection, lane, since, self._part)
 
         first = await self._database.read_to_lease(look)
-        until = later(now, -_LATE_MS)
-        self._since[lane] = max(since, until if first is None else min(first, until))
+        self._waiting_from.move(lane, first, now)
         stands = [] if self._part is Part.TARGETS else self._tail.stands(lane)
         if first is None and not stands:
             return None

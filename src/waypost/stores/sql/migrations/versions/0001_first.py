@@ -233,6 +233,7 @@ CREATE TABLE arrival (
     tx bigint PRIMARY KEY DEFAULT pg_current_xact_id()::text::bigint, first_seq bigint NOT NULL,
     last_seq bigint NOT NULL, fresh text NOT NULL
 );
+CREATE TABLE tail (name text PRIMARY KEY, place text NOT NULL) WITH (fillfactor = 20);
 CREATE TABLE claim (
     notification_id bytea NOT NULL, n bigint NOT NULL, seq bigint GENERATED ALWAYS AS IDENTITY, app text NOT NULL,
     lane text NOT NULL, free_at bigint NOT NULL, holder bigint, PRIMARY KEY (notification_id, n)
