@@ -11,14 +11,12 @@ from contextlib import asynccontextmanager
 from waypost.bootstrap import features
 from waypost.bootstrap.paths import log_of
 from waypost.config import Config
-from waypost.domain.errors import ConfigurationError
 from waypost.pipeline.keys import Record
 from waypost.ports.audit import Ordered
 from waypost.runtime.clock import SystemClock
-from waypost.stores.sql.connection import SAFE_WITH_MANY_WORKERS, database_path, dbapi
 from waypost.stores.sql.database import prepare
 from waypost.stores.sql.engines import engine_of
-from waypost.stores.sql.settings import is_postgres
+from waypost.stores.sql.location import check_location
 from waypost.stores.sql.store import Store, open_store
 
 
@@ -47,15 +45,12 @@ def migrate_store(config: Config) -> tuple[str | None, str]:
     return prepare(config.store, SystemClock().now(), features.tables())
 
 
-def store_engine(config: Config) -> str:
-    """Name the library that opens the store; ConfigurationError where it cannot serve what is configured."""
-    if is_postgres(config.store.url):
-        engine_of(config.store)  # its client is an extra: a ConfigurationError says how to get it
-        from waypost.stores.sql.postgres.engine import PostgresEngine  # noqa: PLC0415 - as above
+def look_at_store(config: Config) -> str:
+    """Find out whether a service could open the store, and name its engine; nothing is written.
 
-        return f"PostgreSQL {PostgresEngine(config.store).version()}"
-    database_path(config.store.url)
-    engine = f"SQLite {dbapi.sqlite_version}"
-    if config.workers > 1 and not SAFE_WITH_MANY_WORKERS:
-        raise ConfigurationError("workers", f"{engine} can corrupt a log that several processes share; set it to 1")
-    return engine
+    ConfigurationError, StorageBroken or Unavailable where it could not.
+    """
+    check_location(config.store)
+    engine = engine_of(config.store)
+    engine.refuse_workers(config.workers)
+    return engine.look()

@@ -24,6 +24,7 @@ from waypost.runtime.supervisor import (
     worker_command,
 )
 from waypost.runtime.worker_slots import WorkerSlots
+from waypost.stores.sql.engines import engine_of
 from waypost.telemetry import Event
 
 Announce = Callable[[str, str | None], None]
@@ -36,6 +37,7 @@ def serve(config: Config, config_path: Path | None, *, announce: Announce) -> No
     ConfigurationError if the configuration cannot be used, Unavailable if the store cannot.
     """
     run_dir = run_dir_of(config)
+    engine_of(config.store).refuse_workers(config.workers)
     log = log_of(config)
     with ServeLock(run_dir / "serve.lock"), ExitStack() as held:
         bury_predecessors(run_dir / "worker_slots")

@@ -41,7 +41,10 @@ class ConfigFindings(Struct, frozen=True):
 @click.option("--connect", is_flag=True, help="Also connect to the servers that it names, and report their versions.")
 @as_json_option
 def check_config(config_path: Path | None, show_settings: bool, connect: bool, as_json: bool) -> None:
-    """Read the configuration as a worker does, check every credential, and open the store and the log. Nothing is sent.
+    """Read the configuration as a worker does, check every credential, and look at the store and the log as it would.
+
+    Nothing is sent, and nothing is written or migrated; the log stack's missing topics alone are made.
+
 
     \b
     Examples:
@@ -123,7 +126,7 @@ def _print_for_people(found: ConfigFindings) -> None:
     out = console()
     out.print(f"configuration  {plain(found.config or 'the environment')}")
     out.print(f"listen         {found.listen}, {found.workers} workers")
-    out.print(f"store          {found.store}, opened")
+    out.print(f"store          {found.store}, can be opened")
     if found.log is not None:
         out.print(f"log            {found.log}")
     for promise, instead in found.lacks.items():
@@ -173,11 +176,9 @@ async def _reach(config: Config) -> list[Reached]:
 
 
 async def _try(config: Config) -> tuple[str, str | None, dict[str, str | None]]:
-    from waypost.bootstrap.admin import open_admin_store, store_engine
+    from waypost.bootstrap.admin import look_at_store
     from waypost.bootstrap.senders import try_credentials
     from waypost.bootstrap.stacks import check_log
 
-    engine = store_engine(config)
-    async with open_admin_store(config) as store:
-        await store.keys.all()
+    engine = await asyncio.to_thread(look_at_store, config)
     return engine, check_log(config), {str(name): problem for name, problem in (await try_credentials(config)).items()}

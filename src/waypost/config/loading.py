@@ -13,6 +13,7 @@ import yaml
 
 from waypost.adapters.jwt.settings import misfit
 from waypost.config.building import Builder, FromEnvironment, did_you_mean, join
+from waypost.config.service_folders import run_dir_of_systemd
 from waypost.config.settings import DEFAULT_STORE_URL, Config, Handoff, Stack
 from waypost.config.simplens import FILE, FILE_VARIABLE, PROFILE, put_beneath
 from waypost.domain.credential import channel_of
@@ -57,6 +58,8 @@ def load(
         put_beneath(tree, environ, _providers(folder, environ), [plugin.channel for plugin in plugins])
     if isinstance(tree.get("store"), dict):
         tree["store"].setdefault("url", DEFAULT_STORE_URL)
+        if (of_systemd := run_dir_of_systemd(environ)) is not None:
+            tree["store"].setdefault("run_dir", of_systemd)
     config: Config = Builder(folder, plugins, sections).build(Config, tree, "")
     _check_apps(config)
     _check_issuers(config)

@@ -7,7 +7,9 @@ connections reset at once. Where no wheel fits, the system's library serves a si
 from __future__ import annotations
 
 import ctypes
+import errno
 import importlib
+import os
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -179,6 +181,32 @@ def made_folder(folder: Path) -> Path:
     except OSError as refused:
         raise ConfigurationError("store", f"cannot write into {folder.parent}: {refused.strerror}") from refused
     return folder
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse what ``made_folder`` would refuse, with the same ConfigurationError, and make nothing."""
+    there = folder if folder.exists() else folder.parent
+    if not there.is_dir():
+        why = os.strerror(errno.ENOTDIR if there.exists() else errno.ENOENT)
+    elif not os.access(there, os.W_OK | os.X_OK):
+        why = os.strerror(errno.EACCES)
+    else:
+        return
+    raise ConfigurationError("store", f"cannot write into {there}: {why}")
+
+
+def connect_to_look(database: Path) -> SqliteConnection:
+    """Open a connection that makes and changes no file.
+
+    A file that nobody has open is read as it is: a log beside it could not be read without making an index for it
+    (sqlite.org, "Write-Ahead Logging", "Read-Only Databases").
+    """
+    is_open = database.with_name(database.name + "-shm").exists()
+    how = "mode=ro" if is_open else "mode=ro&immutable=1"
+    connection: SqliteConnection = dbapi.connect(
+        f"{database.as_uri()}?{how}", uri=True, check_same_thread=False, factory=SqliteConnection
+    )
+    return connection
 
 
 def connect(database: Path, *, busy_timeout_s: float = 0.05, read_only: bool = False) -> SqliteConnection:

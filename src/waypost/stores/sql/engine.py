@@ -307,6 +307,17 @@ class Engine(Protocol):
         """Whether a read is a round trip: not for the event loop."""
         ...
 
+    def refuse_workers(self, workers: int) -> None:
+        """Refuse more processes than can use it without damage; ConfigurationError."""
+        ...
+
+    def look(self) -> str:
+        """Find out whether it could be prepared, and name it with its version; nothing is written. Blocking.
+
+        ConfigurationError, StorageBroken or Unavailable where it could not.
+        """
+        ...
+
     def prepare(self, now: Instant, tables: Sequence[AddedTable] = ()) -> tuple[str | None, str]:
         """Bring it to today's schema, with *tables*; return the revisions before and after. Blocking."""
         ...

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from waypost.stores.sql.connection import database_path, made_folder, run_directory
+from waypost.stores.sql.connection import check_folder, database_path, made_folder, run_directory
 from waypost.stores.sql.settings import SqlSettings, is_postgres
+
+
+def check_location(settings: SqlSettings) -> None:
+    """Refuse a store for which ``run_dir_of_store`` or the file itself could not be made; nothing is written."""
+    if is_postgres(settings.url):
+        check_folder(Path(settings.run_dir).expanduser().resolve())
+        return
+    database = database_path(settings.url)
+    check_folder(database.parent / f"{database.name}.run")
+    check_folder(database.parent)
 
 
 def run_dir_of_store(settings: SqlSettings) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from alembic import command
@@ -14,7 +15,7 @@ from sqlalchemy.pool import NullPool
 
 from waypost.domain.errors import StorageBroken
 from waypost.stores.sql import migrations
-from waypost.stores.sql.connection import dbapi
+from waypost.stores.sql.connection import connect_to_look, dbapi
 from waypost.stores.sql.migrations import BEFORE_RELEASE, NOTED_IN, is_known
 
 _SCRIPTS = Path(__file__).with_name("migrations")
@@ -37,6 +38,11 @@ def sqlite_engine(database: Path) -> Engine:
     return create_engine(URL.create("sqlite", database=str(database)), module=dbapi, poolclass=NullPool)
 
 
+def engine_to_look(database: Path) -> Engine:
+    """Build an engine that changes no file."""
+    return create_engine("sqlite://", creator=partial(connect_to_look, database), module=dbapi, poolclass=NullPool)
+
+
 def migrate(engine: Engine) -> tuple[str | None, str]:
     """Run the missing revisions and name the revisions before and after; the caller sees to it that nobody else does.
 
@@ -44,18 +50,31 @@ def migrate(engine: Engine) -> tuple[str | None, str]:
     """
     config, scripts, head = _history()
     with engine.connect() as connection:
-        found = MigrationContext.configure(connection, opts={"version_table": NOTED_IN}).get_current_revision()
-        if found is None:
-            _refuse_older_numbers(connection)
+        found = _found(connection, scripts, head)
         if found is not None and is_known(found):
             return found, found
-        if found is not None and found not in {script.revision for script in scripts.walk_revisions()}:
-            raise StorageBroken(f"the database has revision {found}, this version knows up to {head}: upgrade Waypost")
         connection.rollback()  # ends the read: an index is made concurrently outside of transactions alone
         config.attributes["connection"] = connection
         command.upgrade(config, head)
         connection.commit()
     return found, head
+
+
+def check_revision(engine: Engine) -> None:
+    """Refuse what ``migrate`` would refuse, and change nothing."""
+    _, scripts, head = _history()
+    with engine.connect() as connection:
+        _found(connection, scripts, head)
+
+
+def _found(connection: Connection, scripts: ScriptDirectory, head: str) -> str | None:
+    """Read the revision of the database; StorageBroken where none of this version's leads on from it."""
+    found = MigrationContext.configure(connection, opts={"version_table": NOTED_IN}).get_current_revision()
+    if found is None:
+        _refuse_older_numbers(connection)
+    elif not is_known(found) and found not in {script.revision for script in scripts.walk_revisions()}:
+        raise StorageBroken(f"the database has revision {found}, this version knows up to {head}: upgrade Waypost")
+    return found
 
 
 def _refuse_older_numbers(connection: Connection) -> None:

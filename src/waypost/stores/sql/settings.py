@@ -30,7 +30,7 @@ class SqlSettings(Struct, frozen=True):
     password into `${ENV}`, and name every host that may be the primary."""
     run_dir: str = "waypost.run"
     """With PostgreSQL, the folder of files shared by the workers of one machine (locks, counters). With SQLite they
-    lie beside the database."""
+    lie beside the database. Under systemd the default is in its `STATE_DIRECTORY`, or is its `RUNTIME_DIRECTORY`."""
     durability: Durability = Durability.POWER
     """What an acknowledged request survives: a power failure (`power`), or only a crash of the process (`process`)."""
     lock_timeout_s: float = 2.0

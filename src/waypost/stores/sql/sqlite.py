@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 
-from waypost.domain.errors import StorageBroken
+from waypost.domain.errors import ConfigurationError, StorageBroken
 from waypost.domain.time import Instant
 from waypost.ports.peers import Peers
 from waypost.stores.sql.added import AddedTable, make_missing
 from waypost.stores.sql.checkpoint import Checkpoint
-from waypost.stores.sql.connection import SqliteConnection, connect, database_path, run_directory
+from waypost.stores.sql.connection import (
+    SAFE_WITH_MANY_WORKERS,
+    SqliteConnection,
+    connect,
+    database_path,
+    dbapi,
+    run_directory,
+)
 from waypost.stores.sql.engine import Busy, Joined, Months
 from waypost.stores.sql.faults import StoreFault, fault_of, refusal
 from waypost.stores.sql.lease import FreshTail
@@ -22,6 +32,7 @@ from waypost.stores.sql.settings import Durability, SqlSettings
 from waypost.stores.sql.write_lock import LockTimeout, WriteLock
 
 _MIGRATION_PATIENCE_S = 30.0
+_NAME = f"SQLite {dbapi.sqlite_version}"
 
 
 class SqliteWriter:
@@ -95,7 +106,31 @@ class SqliteEngine:
     def __init__(self, settings: SqlSettings) -> None:
         self._settings = settings
         self.path = database_path(settings.url)
-        self._reserve = Reserve(run_directory(self.path), settings.reserve_bytes, settings.checkpoint_bytes)
+
+    @cached_property
+    def _reserve(self) -> Reserve:
+        """The room kept on the disk; its folder is made when something is to be written."""
+        settings = self._settings
+        return Reserve(run_directory(self.path), settings.reserve_bytes, settings.checkpoint_bytes)
+
+    def refuse_workers(self, workers: int) -> None:
+        """See Engine."""
+        if workers > 1 and not SAFE_WITH_MANY_WORKERS:
+            raise ConfigurationError("workers", f"{_NAME} can corrupt a log that several processes share; set it to 1")
+
+    def look(self) -> str:
+        """See Engine."""
+        if not self.path.exists():
+            return _NAME
+        if not os.access(self.path, os.R_OK | os.W_OK):
+            raise ConfigurationError("store", f"cannot write {self.path}: {os.strerror(errno.EACCES)}")
+        from waypost.stores.sql.migrate import check_revision, engine_to_look  # noqa: PLC0415 - as in _migrate
+
+        try:
+            check_revision(engine_to_look(self.path))
+        except Exception as error:
+            raise self._refusal_of(error) from error
+        return _NAME
 
     def prepare(self, now: Instant, tables: Sequence[AddedTable] = ()) -> tuple[str | None, str]:
         """See Engine; under the write lock.
@@ -123,12 +158,14 @@ class SqliteEngine:
         except LockTimeout as timeout:
             raise refusal(StoreFault.BUSY) from timeout
         except Exception as error:
-            fault = fault_of(getattr(error, "orig", None) or error)
-            if fault is StoreFault.OPERATION:
-                raise
-            raise refusal(fault) from error
+            raise self._refusal_of(error) from error
         finally:
             lock.close()
+
+    def _refusal_of(self, error: Exception) -> Exception:
+        """Convert what a migration raised; return it as it is where it says nothing of the store."""
+        fault = fault_of(getattr(error, "orig", None) or error)
+        return error if fault is StoreFault.OPERATION else refusal(fault)
 
     def keep_up(self, now: Instant, before: Instant) -> Months:
         """Do nothing: nothing is made ahead, nothing lies apart."""

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import psycopg
 from msgspec import Struct
 
-from waypost.domain.errors import Unavailable
-from waypost.stores.sql.faults import refusal
-from waypost.stores.sql.postgres.connection import CONNECT_TIMEOUT_S, fault_of, of_primary
+from waypost.stores.sql.postgres.connection import CONNECT_TIMEOUT_S, of_primary
+from waypost.stores.sql.postgres.refusals import named_refusal
 
 OLDEST = 15_00_00
 """The oldest version that the tests run on, as in server_version_num."""
@@ -104,16 +103,7 @@ def look(url: str) -> PostgresFindings:
                 said["synchronous_standby_names"] != "",
             )
     except psycopg.Error as error:
-        raise _named(error) from error
-
-
-def _named(error: psycopg.Error) -> Unavailable:
-    """Build the refusal, with libpq's reason where no connection was made: a name, a certificate, a password."""
-    refused = refusal(fault_of(error))
-    if error.sqlstate is not None or not isinstance(error, psycopg.OperationalError):
-        return refused
-    reason = str(error).strip().splitlines()[-1].rpartition("failed: ")[2]
-    return Unavailable(f"{refused}: {reason}", refused.code)
+        raise named_refusal(error) from error
 
 
 def _keeps_sessions(one: psycopg.Connection, other: psycopg.Connection) -> bool:

@@ -28,6 +28,7 @@ from waypost.stores.sql.postgres.connection import (
 from waypost.stores.sql.postgres.membership import Membership
 from waypost.stores.sql.postgres.months import drop_months
 from waypost.stores.sql.postgres.peers import NotifyPeers
+from waypost.stores.sql.postgres.refusals import named_refusal
 from waypost.stores.sql.postgres.tail import ArrivalTail
 from waypost.stores.sql.postgres.writer import PostgresWriter
 from waypost.stores.sql.settings import SqlSettings
@@ -65,18 +66,28 @@ class PostgresEngine:
         try:
             return self._prepare(now, tables)
         except Exception as error:
-            fault = fault_of(_of_driver(error))
-            if fault is StoreFault.OPERATION:
+            driver = _of_driver(error)
+            if not isinstance(driver, psycopg.Error) or fault_of(driver) is StoreFault.OPERATION:
                 raise
-            raise refusal(fault) from error
+            raise named_refusal(driver) from error
 
-    def version(self) -> str:
-        """Ask for the server's version, such as 15.18; Unavailable where it does not answer."""
+    def refuse_workers(self, workers: int) -> None:
+        """See Engine: any number."""
+
+    def look(self) -> str:
+        """See Engine; such as PostgreSQL 15.18."""
+        from waypost.stores.sql.migrate import check_revision  # noqa: PLC0415 - as in _migrate
+
         try:
             with psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
-                return connection.info.parameter_status("server_version") or "of unknown version"
-        except psycopg.Error as error:
-            raise refusal(fault_of(error)) from error
+                version = connection.info.parameter_status("server_version") or "of unknown version"
+            check_revision(create_engine("postgresql+psycopg://", creator=self._connect, poolclass=NullPool))
+        except Exception as error:
+            driver = _of_driver(error)
+            if isinstance(driver, psycopg.Error):
+                raise named_refusal(driver) from error
+            raise
+        return f"PostgreSQL {version}"
 
     def keep_up(self, now: Instant, before: Instant) -> Months:
         """See Engine: months ahead, and months that are over; notes of writers that are gone."""

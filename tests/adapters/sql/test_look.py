@@ -1,0 +1,121 @@
+"""What ``check-config`` finds out about the store: as much as ``serve`` needs, and nothing is written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from waypost.bootstrap.admin import migrate_store
+from waypost.bootstrap.registry import load
+from waypost.bootstrap.serving import serve
+from waypost.cli.checking import check_config
+from waypost.config import Config
+from waypost.domain.errors import ConfigurationError, StorageBroken, Unavailable
+from waypost.stores.sql import sqlite
+from waypost.stores.sql.connection import connect
+
+SECRET = "hush"
+
+
+def configured(folder: Path, **store: object) -> Path:
+    """Write a configuration with no app's credentials; two workers."""
+    path = folder / "waypost.yaml"
+    path.write_text(yaml.safe_dump({"store": store, "apps": {"demo": {}}, "workers": 2, "listen": "127.0.0.1:0"}))
+    return path
+
+
+def opened(path: Path) -> Config:
+    """Load it as a service does that systemd did not start."""
+    return load(path, {})
+
+
+def check(path: Path) -> str:
+    """Run the command; its output, or raise what it refuses."""
+    done = CliRunner().invoke(check_config, ["--config", str(path)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def files_of(folder: Path) -> dict[str, bytes | None]:
+    """Everything below *folder*."""
+    return {str(path): path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
+
+
+def test_a_check_before_the_first_start_leaves_nothing(tmp_path: Path) -> None:
+    """As root it left a store that the service's user could not open."""
+    path = configured(tmp_path, url="sqlite:///waypost.db")
+    before = files_of(tmp_path)
+    assert "SQLite" in check(path)
+    assert files_of(tmp_path) == before
+
+
+@pytest.mark.parametrize("in_use", [False, True])
+def test_a_check_of_a_store_changes_nothing_and_sees_a_newer_schema(tmp_path: Path, in_use: bool) -> None:
+    path = configured(tmp_path, url="sqlite:///waypost.db")
+    migrate_store(opened(path))
+    with contextlib.ExitStack() as held:
+        connection = held.enter_context(contextlib.closing(connect(tmp_path / "waypost.db")))
+        connection.execute("UPDATE schema_revision SET version_num = '9999'")
+        if not in_use:
+            held.close()
+        before = {name: said for name, said in files_of(tmp_path).items() if not name.endswith("-shm")}
+        with pytest.raises(StorageBroken, match="upgrade Waypost"):
+            check(path)
+        after = {name: said for name, said in files_of(tmp_path).items() if not name.endswith("-shm")}
+        assert after == before
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "waypost.db").write_bytes(b"no database at all" * 100)
+    with pytest.raises(StorageBroken, match="damaged"):
+        check(configured(tmp_path, url="sqlite:///waypost.db"))
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_the_server_is_asked(tmp_path: Path) -> None:
+    """PostgreSQL with a read-only folder passed the check, and did not start."""
+    path = configured(tmp_path, url="postgresql://u@127.0.0.1:1/none", run_dir="waypost.yaml/run")
+    with pytest.raises(ConfigurationError, match=r"cannot write into .*waypost.yaml"):
+        check(path)
+
+
+def test_serve_refuses_a_library_that_corrupts_as_the_check_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "SAFE_WITH_MANY_WORKERS", False, raising=False)
+    path = configured(tmp_path, url="sqlite:///waypost.db")
+    for opens in (lambda: check(path), lambda: serve(opened(path), path, announce=lambda *_: None)):
+        with pytest.raises(ConfigurationError, match="can corrupt a log"):
+            opens()
+
+
+@pytest.mark.parametrize(
+    ("environ", "run_dir"),
+    [
+        ({}, "{folder}/waypost.run"),
+        ({"RUNTIME_DIRECTORY": "/run/waypost"}, "/run/waypost"),
+        (
+            {"RUNTIME_DIRECTORY": "/run/waypost", "STATE_DIRECTORY": "/var/lib/waypost:/b"},
+            "/var/lib/waypost/waypost.run",
+        ),
+        ({"STATE_DIRECTORY": "/var/lib/waypost", "WAYPOST_STORE__RUN_DIR": "here"}, "{folder}/here"),
+    ],
+)
+def test_under_systemd_the_shared_files_lie_where_the_service_may_write(
+    tmp_path: Path, environ: dict[str, str], run_dir: str
+) -> None:
+    path = configured(tmp_path, url="postgresql://u@127.0.0.1:1/none")
+    assert load(path, environ).store.run_dir == run_dir.format(folder=tmp_path)
+
+
+def test_a_closed_port_is_named_and_no_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_PASSWORD", SECRET)
+    path = configured(tmp_path, url="postgresql://u:${DATABASE_PASSWORD}@127.0.0.1:1/none")
+    with pytest.raises(Unavailable, match=r'"127.0.0.1", port 1.*refused') as refused:
+        check(path)
+    assert SECRET not in str(refused.value)
+    assert os.linesep not in str(refused.value)
