@@ -140,7 +140,7 @@ async def test_what_has_no_key_gets_one_that_its_attempts_share() -> None:
     keys = [json.loads(calls.send(keyless).body)["idempotency_key"] for _ in range(2)]  # type: ignore[arg-type] # bytes
     assert len(set(keys)) == 2
     assert "idempotency_key" not in keyless, "the caller's own is left as it was"
-    (first, second) = json.loads(calls.send_batch([KEYED, keyless]).body)["notifications"]  # type: ignore[arg-type]
+    (first, second) = json.loads(calls.send_batch([KEYED, keyless]).body)["notifications"]  # type: ignore[arg-type] # bytes
     assert first == KEYED
     assert second["idempotency_key"]
 
