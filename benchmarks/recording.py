@@ -41,7 +41,7 @@ from waypost.stores.kafka.recording import KafkaRecords
 from waypost.stores.kafka.settings import KafkaSettings
 from waypost.stores.kafka.topics import TopicNames, prepare
 from waypost.stores.sql.database import prepare as prepare_store
-from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.settings import SqlSettings
 from waypost.stores.sql.store import open_store
 from waypost.telemetry import Event

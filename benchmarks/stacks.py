@@ -22,8 +22,8 @@ from waypost.domain.ids import DeviceId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
-from waypost.stores.sql.engine import Connection
-from waypost.stores.sql.engine import Row as Stored
+from waypost.stores.sql.driver import Connection
+from waypost.stores.sql.driver import Row as Stored
 from waypost.stores.sql.rows import INSERT_RECEIPT, RECEIPT_VALUES, receipt_row
 
 USERS = 5_000

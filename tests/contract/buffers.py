@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from psycopg import pq
 
-from waypost.stores.sql.engine import Cursor
+from waypost.stores.sql.driver import Cursor
 from waypost.stores.sql.postgres.connection import PostgresConnection
 from waypost.stores.sql.postgres.statements import translated
 

@@ -31,7 +31,7 @@ from waypost.ports.retention import Retention
 from waypost.ports.views import Views
 from waypost.ports.work import Work
 from waypost.stores.sql.connection import SqliteConnection
-from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.journal import SqlJournal
 from waypost.stores.sql.postgres.connection import PostgresConnection
 from waypost.stores.sql.schema import metadata

@@ -29,7 +29,7 @@ from waypost.stores.sql import held_back
 from waypost.stores.sql.claims.lease import LEASE, NOTHING, LeaseRequest, first_waiting
 from waypost.stores.sql.claims.promote import RELEASE, Timer, is_something_due
 from waypost.stores.sql.claims.work import _WAITING
-from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.journal import SqlJournal
 from waypost.stores.sql.outbox.relay import CLAIM, Claim
 from waypost.stores.sql.postgres.connection import connect

@@ -20,7 +20,7 @@ from waypost.domain.errors import StorageBroken, Unavailable
 from waypost.ports.views import HistoryQuery
 from waypost.stores.sql.connection import connect
 from waypost.stores.sql.database import prepare
-from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.migrations import BEFORE_RELEASE, NOTED_IN, latest
 from waypost.stores.sql.postgres.connection import connect as connect_postgres
 from waypost.stores.sql.postgres.engine import MIGRATION_LOCK, PostgresEngine

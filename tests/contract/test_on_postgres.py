@@ -24,7 +24,7 @@ from waypost.domain.progress import Stale
 from waypost.domain.time import HOUR_MS
 from waypost.ports.work import Accepted, Duplicate, NewNotification, Settled
 from waypost.stores.sql import accept, devices, lease, pending_changes, plain_settlements, promote
-from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.postgres.connection import connect
 from waypost.stores.sql.postgres.statements import over_list, translated
 from waypost.stores.sql.sharing import SqlOwnership

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from waypost.domain.ids import token_hash
 from waypost.stores.sql import schema
-from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.driver import Connection
 
 APP = "demo"
 OF_FOUR_USERS = (

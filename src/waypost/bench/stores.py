@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from waypost.stores.sql import connection as sqlite
-from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.settings import is_postgres
 
 FILE = "waypost.db"

@@ -18,7 +18,7 @@ from waypost.ports.work import NewNotification
 from waypost.stores.sql import audit, backlog, bulk_views, lease, pages, pending_changes, promote, reading, views, work
 from waypost.stores.sql.connection import SqliteConnection, connect
 from waypost.stores.sql.database import prepare
-from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.driver import Connection
 
 HOT = {
     "fresh rows": lease.READ,

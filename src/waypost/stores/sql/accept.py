@@ -24,7 +24,7 @@ from waypost.ports.dedup import Claimed
 from waypost.ports.work import Acceptance, Accepted, Conflicting, Duplicate, NewNotification, Replay
 from waypost.stores.sql import dedup
 from waypost.stores.sql.dedup import Partitions
-from waypost.stores.sql.engine import Answer, Row
+from waypost.stores.sql.driver import Answer, Row
 from waypost.stores.sql.replay import replay
 from waypost.stores.sql.rows import content_body, drawn, notification_row
 from waypost.stores.sql.transaction import AlsoWrite, OperationKind, Transaction

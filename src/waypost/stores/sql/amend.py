@@ -24,7 +24,7 @@ from waypost.domain.amendment import (
     Withdrawal,
 )
 from waypost.domain.ids import SHARDS, AppId, NotificationId
-from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.pending_changes import PendingChange, PendingChanges
 from waypost.stores.sql.rows import WITH_CONTENT, content_of
 from waypost.stores.sql.transaction import OperationKind, Transaction

@@ -31,7 +31,8 @@ from waypost.domain.ids import SHARDS, AppId, NotificationId
 from waypost.ports.peers import Peers
 from waypost.stores.sql.amend import AMEND, CLOSE, Answers, TakeBack, older, order_of
 from waypost.stores.sql.database import Database
-from waypost.stores.sql.engine import Connection, Locks
+from waypost.stores.sql.driver import Connection
+from waypost.stores.sql.engine import Locks
 from waypost.stores.sql.lease_table import LeaseTable
 from waypost.stores.sql.rows import select_in
 

@@ -13,7 +13,7 @@ from waypost.domain.backlog import AppLag, Lags, Waiting
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
-from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.driver import Connection
 
 _OPEN = "SELECT lane, app, CAST(sum(delta) AS BIGINT) FROM counter WHERE status = 'pending' GROUP BY lane, app"
 _SCHEDULED = (

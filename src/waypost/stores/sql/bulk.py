@@ -18,7 +18,7 @@ from waypost.ports.bulk import Enqueued, JobConflict, JobCreated, Walking
 from waypost.stores.sql.bulk_rows import FROM_JOB, encoded, find_job, has_ended, job_body, record_of
 from waypost.stores.sql.bulk_walk import ENQUEUE, next_step
 from waypost.stores.sql.database import Database
-from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.rows import content_body, seqs
 from waypost.stores.sql.transaction import Op, OperationKind, Result, Transaction
 

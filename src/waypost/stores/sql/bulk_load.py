@@ -19,7 +19,7 @@ from waypost.ports.work import WorkItem
 from waypost.stores.sql.bulk_rows import FROM_JOB, encoded, job_of
 from waypost.stores.sql.bulk_walk import matching
 from waypost.stores.sql.devices import DEVICE, device_of
-from waypost.stores.sql.engine import Connection, Row
+from waypost.stores.sql.driver import Connection, Row
 from waypost.stores.sql.rows import select_in
 
 _NOT_OUT = "NOT EXISTS (SELECT 1 FROM opt_out WHERE opt_out.app = ? AND opt_out.user_id = {table}.user_id)"

@@ -17,7 +17,7 @@ from waypost.ports.work import Settled, WorkItem
 from waypost.stores.sql.bulk_load import PIECE_COLUMNS, PieceRow, Read, read_job, read_piece
 from waypost.stores.sql.bulk_settle import PieceSettled
 from waypost.stores.sql.database import Database
-from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.lease import in_shards
 from waypost.stores.sql.transaction import OperationKind, Transaction
 from waypost.telemetry import Event, Metric

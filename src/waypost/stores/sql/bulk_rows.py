@@ -12,7 +12,7 @@ from waypost.domain.content import Content
 from waypost.domain.ids import AppId
 from waypost.domain.status import NotificationStatus
 from waypost.ports.bulk import JobRecord
-from waypost.stores.sql.engine import Connection, Row
+from waypost.stores.sql.driver import Connection, Row
 from waypost.stores.sql.rows import content_of, status_of
 
 JOB = "number, job, content.body, state, uploaded, walked, total, left_out, finished_at, walked_to, pieces, failure"

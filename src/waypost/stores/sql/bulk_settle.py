@@ -20,7 +20,7 @@ from waypost.domain.notification import Notification
 from waypost.domain.progress import Progress
 from waypost.domain.status import NotificationStatus
 from waypost.ports.work import Settled
-from waypost.stores.sql.engine import Connection, Row
+from waypost.stores.sql.driver import Connection, Row
 from waypost.stores.sql.pending_changes import PendingChange, write_receipts
 from waypost.stores.sql.plain_settlements import PlainSettlements
 from waypost.stores.sql.rows import notification_row, seqs

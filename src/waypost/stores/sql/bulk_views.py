@@ -11,7 +11,7 @@ from waypost.ports.views import NotificationRecord
 from waypost.stores.sql.bulk_load import PIECE_COLUMNS, PieceRow, read_audience
 from waypost.stores.sql.bulk_rows import FROM_JOB, find_job, job_of, record_of
 from waypost.stores.sql.database import Database
-from waypost.stores.sql.engine import Connection, Row
+from waypost.stores.sql.driver import Connection, Row
 from waypost.stores.sql.rows import status_of
 
 _NEWEST = JobId(b"\xff" * 16)

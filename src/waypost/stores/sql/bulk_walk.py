@@ -18,7 +18,7 @@ from waypost.domain.bulk import PAGE, PIECES_LIMIT, BulkJob, JobId, PageRow, Pie
 from waypost.domain.ids import SHARDS, AppId
 from waypost.ports.bulk import Enqueued
 from waypost.stores.sql.bulk_rows import find_job, job_of
-from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
 PAGE_PER_RECIPIENT = 4

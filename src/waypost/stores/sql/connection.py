@@ -23,7 +23,7 @@ from waypost.domain.errors import ConfigurationError
 from waypost.domain.notification import Guarantee, Lane
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import HOUR_MS, Instant
-from waypost.stores.sql.engine import Answer, Dialect, Row
+from waypost.stores.sql.driver import Answer, Dialect, Row
 
 try:
     from pysqlite3 import dbapi2 as dbapi

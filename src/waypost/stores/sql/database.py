@@ -11,7 +11,8 @@ from typing import TypeVar
 from waypost.domain.time import Instant
 from waypost.ports.clock import Clock
 from waypost.stores.sql.added import AddedTable
-from waypost.stores.sql.engine import Connection, Engine
+from waypost.stores.sql.driver import Connection
+from waypost.stores.sql.engine import Engine
 from waypost.stores.sql.engines import engine_of
 from waypost.stores.sql.faults import StoreFault, refusal
 from waypost.stores.sql.group_commit import GroupCommit

@@ -26,7 +26,7 @@ from waypost.domain.ids import NotificationId, first_id_at
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, Instant, later
 from waypost.ports.dedup import Claimed
 from waypost.stores.sql.database import Database
-from waypost.stores.sql.engine import Connection, Row
+from waypost.stores.sql.driver import Connection, Row
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
 _BOTH_MS = 15 * MINUTE_MS

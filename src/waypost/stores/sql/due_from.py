@@ -16,7 +16,7 @@ from typing import Final
 from waypost.domain.notification import Lane
 from waypost.domain.time import MINUTE_MS, SECOND_MS, Instant, later
 from waypost.stores.sql.database import Database
-from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.reached import reach, reached
 from waypost.stores.sql.transaction import OperationKind, Transaction
 

@@ -18,7 +18,7 @@ from waypost.domain.ids import AppId, NotificationId, UserId, first_id_at
 from waypost.domain.time import Instant, later
 from waypost.ports.erasure import ERASED_DEVICE, Erasure
 from waypost.stores.sql.database import Database
-from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.rows import content_body, execute_in
 from waypost.stores.sql.transaction import OperationKind, Transaction
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from waypost.stores.sql.database import Database
-from waypost.stores.sql.engine import Row
+from waypost.stores.sql.driver import Row
 from waypost.telemetry import Event, Metric
 
 TOO_LONG_S: Final = 300

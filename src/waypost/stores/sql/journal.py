@@ -10,7 +10,7 @@ import msgspec
 from waypost.domain.moves import Moved
 from waypost.ports.journal import JournalRow
 from waypost.stores.sql.database import Database
-from waypost.stores.sql.engine import Connection, Row
+from waypost.stores.sql.driver import Connection, Row
 from waypost.stores.sql.held_back import HeldBack
 from waypost.stores.sql.reached import ARRIVALS_DROPPED, reach, reached
 from waypost.stores.sql.transaction import OperationKind, Transaction

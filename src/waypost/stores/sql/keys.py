@@ -10,7 +10,7 @@ from waypost.domain.scope import EVERY_SCOPE, Scope
 from waypost.domain.time import Instant
 from waypost.ports.keys import ApiKey, made_for_ms
 from waypost.stores.sql.database import Database
-from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
 _READ = """\

@@ -16,7 +16,7 @@ from waypost.domain.ids import SHARDS, AppId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
 from waypost.ports.work import NewNotification, WorkItem
-from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.rows import NOTIFICATION, NOTIFICATION_WIDTH, notification_of
 
 _HEAD = "SELECT value FROM sequence WHERE name = 'notification'"

@@ -27,7 +27,7 @@ from waypost.stores.sql.accept import Arrivals
 from waypost.stores.sql.amend import older
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.dedup import Partitions
-from waypost.stores.sql.engine import Connection, Row
+from waypost.stores.sql.driver import Connection, Row
 from waypost.stores.sql.pending_changes import PendingChanges
 from waypost.stores.sql.plain_settlements import PlainSettlements
 from waypost.stores.sql.rows import NOTIFICATION, WITH_CONTENT, notification_of, select_in

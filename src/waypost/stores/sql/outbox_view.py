@@ -6,7 +6,7 @@ from waypost.domain.ids import AppId
 from waypost.domain.notification import Lane
 from waypost.ports.outbox import EntryState, OutboxEntry, OutboxQuery
 from waypost.stores.sql.database import Database
-from waypost.stores.sql.engine import Row
+from waypost.stores.sql.driver import Row
 
 _STATE = (
     "CASE WHEN published_at IS NOT NULL THEN 'published' WHEN claimed_at IS NOT NULL THEN 'claimed' ELSE 'pending' END"

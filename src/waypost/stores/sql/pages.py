@@ -8,7 +8,7 @@ from waypost.domain.delivery import Receipt
 from waypost.domain.ids import NotificationId
 from waypost.domain.status import NotificationStatus
 from waypost.ports.views import Marked, NotificationDetail, Page, PageQuery
-from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.reading import Look, records
 from waypost.stores.sql.rows import RECEIPT, receipt_of, select_in
 

@@ -19,7 +19,7 @@ from waypost.domain.notification import Lane
 from waypost.domain.progress import Progress, Step
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
-from waypost.stores.sql.engine import Connection, Row
+from waypost.stores.sql.driver import Connection, Row
 from waypost.stores.sql.rows import (
     INSERT_RECEIPT,
     LANES,

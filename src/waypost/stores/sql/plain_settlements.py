@@ -14,7 +14,7 @@ from waypost.domain.moves import DeliveryMoved
 from waypost.domain.settlement import Sent
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.ports.work import Settled
-from waypost.stores.sql.engine import Row
+from waypost.stores.sql.driver import Row
 from waypost.stores.sql.rows import execute_in
 from waypost.stores.sql.transaction import Transaction
 

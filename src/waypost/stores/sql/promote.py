@@ -26,7 +26,7 @@ from waypost.domain.time import Instant
 from waypost.domain.turns import in_turns, turn_after
 from waypost.ports.work import Settled, WorkItem
 from waypost.stores.sql.amend import TakeBack
-from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.lease import in_shards
 from waypost.stores.sql.rows import (
     NOTIFICATION,

@@ -8,7 +8,7 @@ from the beginning passes all of them, also that of a process that starts.
 
 from __future__ import annotations
 
-from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.driver import Connection
 
 ARRIVALS_DROPPED = "arrivals dropped"
 """The name of the place, a transaction, before which no arrival is left to hear of."""

@@ -13,7 +13,7 @@ from waypost.domain.ids import NotificationId
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
 from waypost.ports.views import NotificationRecord
-from waypost.stores.sql.engine import Connection, Row
+from waypost.stores.sql.driver import Connection, Row
 from waypost.stores.sql.rows import (
     NOTIFICATION,
     NOTIFICATION_WIDTH,

@@ -14,7 +14,7 @@ from waypost.domain.notification import Guarantee, Lane, Notification
 from waypost.domain.personal import personalised
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.waits import Wait
-from waypost.stores.sql.engine import Connection, Row
+from waypost.stores.sql.driver import Connection, Row
 
 NOTIFICATION = (
     "notification.id, app, caller, user_id, body, created_at, expires_at, ttl_ms, lane, kind, urgency, guarantee,"

@@ -16,7 +16,8 @@ from waypost.domain.notification import Lane
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
 from waypost.ports.work import NewNotification
-from waypost.stores.sql.engine import Connection, Fence
+from waypost.stores.sql.driver import Connection
+from waypost.stores.sql.engine import Fence
 
 Op = TypeVar("Op")
 Result = TypeVar("Result")

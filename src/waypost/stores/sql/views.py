@@ -22,7 +22,7 @@ from waypost.ports.views import (
 )
 from waypost.stores.sql.bulk_views import waiting_recipient
 from waypost.stores.sql.database import Database
-from waypost.stores.sql.engine import Connection, Row
+from waypost.stores.sql.driver import Connection, Row
 from waypost.stores.sql.pages import marks_on, read_page
 from waypost.stores.sql.reading import Look, held, records
 from waypost.stores.sql.rows import RECEIPT, receipt_of, select_in, status_of

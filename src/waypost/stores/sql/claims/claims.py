@@ -15,7 +15,7 @@ from typing import Final
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
-from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.outbox.entries import INSERT, VALUES, WHOLE
 from waypost.stores.sql.postgres.connection import Blobs, Numbers, Texts
 from waypost.stores.sql.rows import execute_in, select_in

@@ -22,7 +22,7 @@ from waypost.domain.time import Instant
 from waypost.ports.work import WorkItem
 from waypost.stores.sql.amend import TakeBack, take_back
 from waypost.stores.sql.claims.claims import end, is_member, let_go, parts_of
-from waypost.stores.sql.engine import Connection, Row
+from waypost.stores.sql.driver import Connection, Row
 from waypost.stores.sql.outbox.entries import WHOLE
 from waypost.stores.sql.pending_changes import PendingChanges
 from waypost.stores.sql.promote import DueWork, load

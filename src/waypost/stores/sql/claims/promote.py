@@ -16,7 +16,7 @@ from waypost.domain.ids import AppId
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
 from waypost.stores.sql.claims.claims import Claims, parts_of
-from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.lease import in_shards
 from waypost.stores.sql.pending_changes import ROWS_LOCKED, PendingChanges
 from waypost.stores.sql.plain_settlements import PlainSettlements

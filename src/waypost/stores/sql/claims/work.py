@@ -35,8 +35,8 @@ from waypost.stores.sql.claims.settle import INTEND, SETTLE, Report
 from waypost.stores.sql.claims.tail import ClaimTail
 from waypost.stores.sql.claims.waiting_from import WaitingFrom
 from waypost.stores.sql.database import Database
+from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.due_from import DueFrom
-from waypost.stores.sql.engine import Connection
 from waypost.stores.sql.fresh_from import FreshFrom
 from waypost.stores.sql.lease import open_in
 from waypost.stores.sql.left_alone import LeftAlone

@@ -14,7 +14,8 @@ from psycopg.types.numeric import Int8BinaryDumper
 
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.time import MINUTE_MS, Instant
-from waypost.stores.sql.engine import Answer, Cursor, Overtaken, Row
+from waypost.stores.sql.driver import Answer, Cursor, Row
+from waypost.stores.sql.engine import Overtaken
 from waypost.stores.sql.faults import StoreFault
 from waypost.stores.sql.postgres.statements import DIALECT, Copy, claim, insertion, over_list, translated
 

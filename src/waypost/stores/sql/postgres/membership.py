@@ -25,7 +25,7 @@ from psycopg.errors import ForeignKeyViolation
 
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import SHARDS
-from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.faults import StoreFault, refusal
 from waypost.stores.sql.postgres.connection import Numbers, PostgresConnection, connect, fault_of
 from waypost.stores.sql.postgres.member_rows import (

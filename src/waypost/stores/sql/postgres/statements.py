@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct
 from sqlalchemy import BLOB, Integer
 
-from waypost.stores.sql.engine import Dialect, Row
+from waypost.stores.sql.driver import Dialect, Row
 from waypost.stores.sql.schema import metadata
 
 DIALECT = Dialect(

@@ -28,7 +28,7 @@ from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
 from waypost.ports.work import NewNotification, WorkItem
-from waypost.stores.sql.engine import Connection
+from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.lease import READ, apps_with_fresh_rows, in_shards
 from waypost.stores.sql.postgres.connection import Numbers, Texts
 from waypost.stores.sql.reached import ARRIVALS_DROPPED, reached
