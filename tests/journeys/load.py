@@ -136,6 +136,8 @@ class Load:
             body["scheduled_at"] = (datetime.now(UTC) + timedelta(seconds=rng.uniform(0.5, 2))).isoformat()
         if rng.random() < 0.5:
             body["idempotency_key"] = f"{self._series}-{n}"
+        else:
+            body["dedup_window"] = 3_600
         return {name: value for name, value in (body | self._always | fields).items() if value is not None}
 
     def tokens_of(self, user_id: str) -> tuple[str, ...]:

@@ -17,7 +17,8 @@ async def test_a_topic_is_told_once_and_its_story_can_be_asked_for(tmp_path: Pat
         _, explained = await service.ask("POST", "/v1/explain", {"to": to, "title": "News"})
         (target,) = explained["targets"]
         assert (target["device_id"], target["channel"], target["suppressed"]) == ("fcm:topic:news", "fcm", None)
-        status, told = await service.ask("POST", "/v1/notifications", {"to": to, "title": "News"})
+        once = {"to": to, "title": "News", "dedup_window": 60}
+        status, told = await service.ask("POST", "/v1/notifications", once)
         assert status == 202
 
         async def ended() -> Json | None:
@@ -31,7 +32,7 @@ async def test_a_topic_is_told_once_and_its_story_can_be_asked_for(tmp_path: Pat
         assert len(await service.lab.arrivals(told["id"])) == 1
         _, history = await service.ask("GET", "/v1/notifications?user_id=fcm:topic:news")
         assert [each["id"] for each in history["items"]] == [told["id"]]
-        status, repeated = await service.ask("POST", "/v1/notifications", {"to": to, "title": "News"})
+        status, repeated = await service.ask("POST", "/v1/notifications", once)
         assert (status, repeated["id"]) == (200, told["id"])
         for wrong in ({"channel": "fcm", "kind": "topic", "name": "no topic"}, to | {"kind": "channel"}):
             status, problem = await service.ask("POST", "/v1/notifications", {"to": wrong, "title": "News"})

@@ -120,7 +120,9 @@ async def test_operators_follow_the_outbox(tmp_path: Path, postgres_url: str, re
     settings = published(postgres_url, redis_url, tmp_path)
     async with running(tmp_path, workers=1, **settings) as service:
         for _ in range(3):
-            status, _ = await service.ask("POST", "/v1/notifications", {"user_id": "nobody", "title": "Hello"})
+            status, _ = await service.ask(
+                "POST", "/v1/notifications", {"user_id": "nobody", "title": "Hello", "idempotency_key": "k"}
+            )
             assert status in (200, 202)
         for n in range(2):
             status, _ = await service.ask("POST", "/v1/notifications", {"user_id": f"user-{n}", "title": "Hello"})

@@ -110,4 +110,4 @@ async def _metrics(service: Service) -> str:
 
 def _notification(mark: str, n: int) -> Json:
     body = f"Number {mark} was left at the front door."
-    return {"user_id": f"vip-{n % USERS}", "title": "Your parcel is here", "body": body}
+    return {"user_id": f"vip-{n % USERS}", "title": "Your parcel is here", "body": body, "dedup_window": 3_600}

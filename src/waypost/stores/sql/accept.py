@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from waypost.domain.dedup import ENDED_BADLY, Claim, ClaimKind
+from waypost.domain.dedup import Claim, ClaimKind
 from waypost.domain.ids import NotificationId
 from waypost.domain.moves import NotificationMoved
 from waypost.domain.status import NotificationStatus
@@ -35,7 +35,6 @@ _INSERT = (
     " VALUES "
 )
 _NEWEST = "SELECT id FROM notification ORDER BY id DESC LIMIT 1"
-_STATUSES = "SELECT id, status FROM notification WHERE id IN ({keys})"
 _KNOWN = "SELECT id, duplicate_of FROM notification WHERE id IN ({keys})"
 _VALUES = f"({'?, ' * 20}1)"
 _PLAIN_VALUES = f"(?, 'pending', 0, NULL, NULL, {'?, ' * 12}NULL, NULL, NULL, 1)"
@@ -87,7 +86,8 @@ class Arrivals:
         self._numbers = drawn(transaction.connection, len(arrivals))
         self._known: dict[NotificationId, NotificationId | None] = dict(known())
         self._claimed = claimed.answer()
-        self._reopen([claim.key for claim in claims if claim.kind is ClaimKind.CONTENT])
+        if claimed.ended_badly:
+            self._reopen({claim.key for claim in claims if claim.kind is ClaimKind.CONTENT} & claimed.ended_badly)
         self._rows: list[tuple[NotificationStatus, int | None, int | None, NotificationId | None, NewNotification]] = []
         self._claims: list[tuple[Claim, NotificationId]] = []
 
@@ -99,17 +99,10 @@ class Arrivals:
             ids = [one for one in ids if one <= newest]
         return connection.ask(_KNOWN, ids)
 
-    def _reopen(self, keys: Sequence[bytes]) -> None:
-        """End the windows of those of *keys* whose first notification ended badly: who says it again means it."""
-        stand_for = {key: self._claimed[key].first_id for key in keys if key in self._claimed}
-        if not stand_for:
-            return
-        rows = self._transaction.connection.ask(_STATUSES, sorted(set(stand_for.values())))()
-        ended = {first_id for first_id, status in rows if status in ENDED_BADLY}
-        over = {key: first_id for key, first_id in stand_for.items() if first_id in ended}
+    def _reopen(self, keys: set[bytes]) -> None:
+        """End the windows of *keys*, whose first notification ended badly: who says it again means it."""
+        over = {key: self._claimed.pop(key).first_id for key in keys}
         dedup.end(self._transaction.connection, over, self._partitions)
-        for key in over:
-            del self._claimed[key]
 
     def take(self, arrival: NewNotification) -> Acceptance:
         """Answer one arrival, seeing what those before it claimed."""

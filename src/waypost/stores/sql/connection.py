@@ -98,7 +98,7 @@ class SqliteConnection(dbapi.Connection):  # type: ignore[misc]  # one of two mo
         """See Connection: the keys are rows to join with, bound once; a list in IN is sorted anew for each table."""
         rows: list[Row] = []
         each = " UNION ALL ".join(
-            f"SELECT {columns} FROM asked CROSS JOIN {table} ON {table}.key = asked.its"  # noqa: S608 - names of ours
+            f"SELECT {columns.format(table=table)} FROM asked CROSS JOIN {table} ON {table}.key = asked.its"  # noqa: S608 - names of ours
             for table in tables
         )
         for chunk in _chunks(keys if tables else ()):

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from waypost.domain.dedup import Claim
+from waypost.domain.dedup import ENDED_BADLY, Claim
 from waypost.domain.ids import NotificationId, first_id_at
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, Instant, later
 from waypost.ports.dedup import Claimed
@@ -48,6 +48,8 @@ _COLUMNS = "key, kind, id, body_hash, until"
 _REPLACE = f"INSERT OR REPLACE INTO dedup_{{partition}} ({_COLUMNS}) VALUES "  # noqa: S608 - columns
 _PARTITIONS = "SELECT slice, until FROM dedup_slice WHERE until > ?"
 _FOUND = "key, id, body_hash, until"
+_FOUND_WITH_END = f"{_FOUND}, (SELECT status FROM notification AS its WHERE its.id = {{table}}.id)"  # noqa: S608 - names of ours
+"""The same, and how what it stands for has ended."""
 
 
 class Partitions:
@@ -72,7 +74,7 @@ def look_up(connection: Connection, keys: Sequence[bytes], now: Instant) -> dict
 
 def _claimed_in(rows: Sequence[Row], now: Instant) -> dict[bytes, Claimed]:
     """Pick the keys whose window is not over at *now* from *rows* of _FOUND."""
-    return {key: Claimed(first_id, body_hash) for key, first_id, body_hash, until in rows if until > now}
+    return {key: Claimed(first_id, body_hash) for key, first_id, body_hash, until, *_ in rows if until > now}
 
 
 class LookUp:
@@ -88,7 +90,9 @@ class LookUp:
         self._asked = [number for number, until in partitions.until.items() if until > now]
         if self._open is not None and connection.dialect.has_other_writers:
             partitions.until = {}  # should one have been dropped, the next question begins with which there are
-        self._rows = connection.ask_in(self._tables(self._asked), _FOUND, keys)
+        self._rows = connection.ask_in(self._tables(self._asked), _FOUND_WITH_END, keys)
+        self.ended_badly: set[bytes] = set()
+        """The keys, of those answered, whose notification reached nobody."""
 
     def answer(self) -> dict[bytes, Claimed]:
         """Return which of the keys are claimed."""
@@ -98,8 +102,9 @@ class LookUp:
         if self._connection.dialect.has_other_writers:
             self._partitions.until = dict(self._open.fetchall())
             news = [number for number in self._partitions.until if number not in self._asked]
-            rows += self._connection.ask_in(self._tables(news), _FOUND, self._keys)()
+            rows += self._connection.ask_in(self._tables(news), _FOUND_WITH_END, self._keys)()
             self._make_what_is_missing()
+        self.ended_badly = {key for key, *_, until, end in rows if until > self._now and end in ENDED_BADLY}
         return _claimed_in(rows, self._now)
 
     def _make_what_is_missing(self) -> None:

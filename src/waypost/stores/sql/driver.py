@@ -83,7 +83,10 @@ class Connection(Protocol):
         ...
 
     def ask_in(self, tables: Sequence[str], columns: str, keys: Sequence[bytes], /) -> Answer:
-        """Ask for the *columns* of every row of *tables*, all laid out alike, whose ``key`` is one of *keys*."""
+        """Ask for the *columns* of every row of *tables*, all laid out alike, whose ``key`` is one of *keys*.
+
+        ``{table}`` in *columns* is the table of the row.
+        """
         ...
 
     def insert_all(self, insert: str, values: str, rows: Sequence[Row], /) -> None:

@@ -213,7 +213,7 @@ class PostgresConnection:
         """See Connection: one question, by each table's own index whatever the server knows of it."""
         if not tables or not keys:
             return list
-        each = (f"SELECT {columns} FROM {table} WHERE key = ANY(?1)" for table in tables)  # noqa: S608 - as above
+        each = (f"SELECT {columns.format(table=table)} FROM {table} WHERE key = ANY(?1)" for table in tables)  # noqa: S608 - as above
         return self.execute(" UNION ALL ".join(each), (_LIST_OF[bytes](keys),)).fetchall
 
     def insert_all(self, insert: str, values: str, rows: Sequence[Row]) -> None:
