@@ -22,7 +22,7 @@ _BUSY = (429, 503)
 
 
 class Place(NamedTuple):
-    """Where a Waypost is."""
+    """The place of a Waypost."""
 
     is_tls: bool
     host: str

@@ -74,7 +74,7 @@ class Submitted(TypedDict):
 
 
 class Problem(TypedDict):
-    """What refused one item, as ApiError has it for a whole request."""
+    """The refusal of one item, as ApiError has it for a whole request."""
 
     type: str
     title: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import chain, repeat
@@ -37,7 +38,7 @@ def ok(**body: object) -> bytes:
 
 
 @asynccontextmanager
-async def keeping(*raws: bytes | Sequence[bytes]) -> AsyncIterator[Seen]:
+async def keeping(*raws: bytes | Sequence[bytes], tls: ssl.SSLContext | None = None) -> AsyncIterator[Seen]:
     """Answer each request with the next of *raws*, the last for ever, on connections that stay open.
 
     Of several parts, the last is CLOSE where the connection ends after the answer.
@@ -66,8 +67,8 @@ async def keeping(*raws: bytes | Sequence[bytes]) -> AsyncIterator[Seen]:
         finally:
             writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    seen.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
+    seen.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
         yield seen
     finally:

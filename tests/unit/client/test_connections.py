@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.certificates import Authority
 from tests.unit.client.servers import CLOSE, http, keeping, ok
 from waypost.client import ApiError, AsyncClient, Client, ConnectionLost
 
@@ -54,6 +57,18 @@ async def test_calls_share_one_connection(kind: type[Client | AsyncClient]) -> N
     async with keeping(ok(id="1")) as server, asking(kind, server.url) as ask:
         for _ in range(3):
             assert (await ask("send", {"user_id": "ann", "title": "Hi"}))["id"] == "1"
+        assert (len(server.heads), server.connections) == (3, 1)
+
+
+@both
+async def test_calls_share_one_connection_behind_tls(kind: type[Client | AsyncClient], tmp_path: Path) -> None:
+    """TLS 1.3 sends its session tickets unasked, which is nothing to fear."""
+    authority = Authority(tmp_path, "servers")
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(*authority.issue("server"))
+    async with keeping(ok(id="1"), tls=tls) as server, asking(kind, server.url, ca_file=authority.file) as ask:
+        for _ in range(3):
+            await ask("show", "1")
         assert (len(server.heads), server.connections) == (3, 1)
 
 
