@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from scripts.services.shared import BASE, kept
+from scripts.shown import PAGE, shown, told
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = ROOT / ".venv" / "bin" / "python"
@@ -114,6 +115,8 @@ class Result:
     last_line: str = ""
     took: tuple[tuple[float, str], ...] = ()
     """The seconds of each of its tests, with their fixtures, and its name."""
+    outcomes: dict[str, str] = field(default_factory=dict)
+    """How each of its tests ended, by its id."""
 
     @property
     def late(self) -> bool:
@@ -197,8 +200,10 @@ def run_group(group: Group) -> Result:
         record = Path(scratch) / "results.xml"
         how = ["-q", *group.side_by_side, "-m", group.select, f"--junitxml={record}"]
         code, last_line = pass_on([PYTHON, "-m", "pytest", *how, *present])
-        counts, covered, took = read_counts(record), read_covered(record), read_took(record)
-    return Result(group, time.monotonic() - started, code == 0 and not absent, counts, covered, last_line, took)
+        result = Result(group, 0.0, code == 0 and not absent, read_counts(record), read_covered(record), last_line)
+        result.took, result.outcomes = read_took(record), read_outcomes(record)
+    result.seconds = time.monotonic() - started
+    return result
 
 
 def pass_on(command: list[str | Path]) -> tuple[int, str]:
@@ -246,6 +251,28 @@ def read_took(record: Path) -> tuple[tuple[float, str], ...]:
     return tuple((float(case.get("time", 0)), f"{case.get('classname')}::{case.get('name')}") for case in cases)
 
 
+def read_outcomes(record: Path) -> dict[str, str]:
+    """Read how each test ended: passed, failed or skipped."""
+    if not record.exists():
+        return {}
+    outcomes = {}
+    for case in ET.parse(record).getroot().iter("testcase"):  # noqa: S314 - as above
+        parts = {part.tag for part in case}
+        outcome = "failed" if parts & {"failure", "error"} else "skipped" if "skipped" in parts else "passed"
+        outcomes[f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"] = outcome
+    return outcomes
+
+
+def print_shown(results: list[Result]) -> None:
+    """Print which requirements this run has shown."""
+    outcomes: dict[str, list[str]] = {}
+    for result in results:
+        for test, outcome in result.outcomes.items():
+            outcomes.setdefault(test, []).append(outcome)
+    print("\n== requirements ==")
+    print("\n".join(told(shown(PAGE.read_text(encoding="utf-8"), outcomes))))
+
+
 def print_slowest(took: list[tuple[float, str]]) -> None:
     """Print the tests that cost most, the slowest first."""
     print(f"\n== the slowest {SLOWEST} ==")
@@ -268,6 +295,7 @@ def print_covered(covered: set[tuple[str, str]]) -> None:
 def report(results: list[Result]) -> None:
     """Print what was covered, the table of costs, pytest's summary of each group, and the sum as the last line."""
     print_covered({said for result in results for said in result.covered})
+    print_shown(results)
     print_slowest([each for result in results for each in result.took])
     print("\n== time and budget ==")
     for result in results:

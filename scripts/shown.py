@@ -1,0 +1,67 @@
+"""Rows of docs/requirements.md that a run of the tests has shown: those that say `works` are held to what passed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+PAGE: Final = Path(__file__).parents[1] / "docs" / "requirements.md"
+LONG: Final = ("tests/faults/",)
+"""Tests that only the long forms run (`make faults`)."""
+REAL: Final = re.compile(
+    r"^tests/(journeys|faults|adapters/(sql|stream|redis|cassandra|kafka|services))/|"
+    r"\[[^\]]*\b(sqlite|postgres|claims|outbox|published|log|cassandra|redis|kafka)\b"
+)
+"""A test on a real store: by its folder, or by the store that it was given."""
+_ROW: Final = re.compile(r"^\| (S\d-\d{2,3}) \| .+? \| works \| .*? \| (.*?) \| .*? \|$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a run says of the rows that work."""
+
+    rows: int
+    """Those that say `works`."""
+    unshown: Mapping[str, tuple[str, ...]]
+    """Rows with a test that did not pass, or did not run: the id, and those tests."""
+    unreal: tuple[str, ...]
+    """Rows that were shown without a real store: decisions, senders, what needs none, and the memory."""
+
+
+def shown(page: str, outcomes: Mapping[str, Iterable[str]]) -> Shown:
+    """Compare the rows of *page* with the *outcomes* of the tests that ran: each by its id, with its parameters."""
+    ran: dict[str, list[str]] = {}
+    for test in outcomes:
+        ran.setdefault(test.partition("[")[0], []).append(test)
+    rows = {id_: tuple(re.findall(r"`([^`]+)`", tests)) for id_, tests in _ROW.findall(page)}
+    unshown = {
+        id_: missing
+        for id_, tests in rows.items()
+        if (missing := tuple(test for test in tests if not test.startswith(LONG) and not _passed(test, ran, outcomes)))
+    }
+    unreal = [
+        id_
+        for id_, tests in rows.items()
+        if not any(REAL.search(one) for test in tests for one in ran.get(test, [test]))
+    ]
+    return Shown(len(rows), unshown, tuple(unreal))
+
+
+def _passed(test: str, ran: Mapping[str, list[str]], outcomes: Mapping[str, Iterable[str]]) -> bool:
+    found = [outcome for one in ran.get(test, []) for outcome in outcomes[one]]
+    return "passed" in found and "failed" not in found
+
+
+def told(result: Shown) -> list[str]:
+    """Say it in lines, defects last."""
+    lines = [
+        f"{result.rows - len(result.unshown)} of {result.rows} rows that say `works` were shown by this run, "
+        f"{result.rows - len(result.unreal)} of them on a real store",
+    ]
+    if result.unreal:
+        lines.append(f"without a store: {' '.join(result.unreal)}")
+    lines += [f"DEFECT: {id_} says `works`; not passed: {', '.join(tests)}" for id_, tests in result.unshown.items()]
+    return lines
