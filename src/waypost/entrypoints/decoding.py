@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw
 
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
+from waypost.entrypoints.wording import fault_of
 
 T = TypeVar("T")
 
@@ -18,7 +18,7 @@ def decode(decoder: msgspec.json.Decoder[T], body: bytes | Raw, at: str = "") ->
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
-        raise InvalidRequest((fault_of(error, at),)) from None
+        raise InvalidRequest((fault_of(error, decoder.type, at),)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidRequest((Fault(at, _json_fault(error)),), ErrorCode.INVALID_JSON) from None
     except RecursionError:
@@ -30,29 +30,7 @@ def checked(kind: Any, value: str, at: str) -> Any:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise InvalidRequest((fault_of(error, at),)) from None
-
-
-_AT = re.compile(r" - at `(?:key` in `)?\$(.*)`$", re.DOTALL)
-_FIELD = re.compile(r"Object (missing required|contains unknown) field `(.*)`$", re.DOTALL)
-
-
-def fault_of(error: msgspec.ValidationError, at: str = "") -> Fault:
-    """Say where a value is wrong and why, without the value that was sent."""
-    text = str(error)
-    found = _AT.search(text)
-    where = found[1].lstrip(".") if found else ""
-    why = text[: found.start()] if found else text
-    field = _FIELD.fullmatch(why)
-    if field:
-        where = f"{where}.{field[2]}" if where else field[2]
-        why = "required" if field[1].startswith("missing") else "unknown field"
-    return Fault(".".join(part for part in (at, where) if part).replace(".[", "["), without_value(why))
-
-
-def without_value(why: str) -> str:
-    """Remove the value that was sent from the reason, which only this one quotes."""
-    return "not one of the values allowed here" if why.startswith("Invalid enum value") else why
+        raise InvalidRequest((fault_of(error, kind, at),)) from None
 
 
 def _json_fault(error: Exception) -> str:

@@ -55,7 +55,7 @@ async def test_each_item_is_acknowledged_in_order_by_the_callers_own_number() ->
         found = await acknowledged(stream, 5)
         assert [each.sequence for each in found] == [7, 3, 1 << 63, 0]
         assert found[1].notification.id == found[0].notification.id
-        assert violations(found[2].error) == [("ttl", "Expected `int` >= 0")]
+        assert violations(found[2].error) == [("ttl", "must be a whole number >= 0")]
         assert await stream.code() is grpc.StatusCode.OK
         assert len(door.service.store.rows) == 3  # the repetition leaves a record
 

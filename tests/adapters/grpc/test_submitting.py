@@ -131,7 +131,7 @@ async def test_what_is_wrong_has_the_same_place_words_and_code_as_at_rest(fields
 @pytest.mark.parametrize(
     ("message", "path", "why"),
     [
-        (shown(kind=77), "kind", "not one of the values allowed here"),
+        (shown(kind=77), "kind", "not one of visible, silent"),
         (
             json_format.ParseDict({"user_id": "u", "title": "t", "data": {"a": [1, 2]}}, pb.Submission()),
             "data",

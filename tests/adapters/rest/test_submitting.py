@@ -109,7 +109,7 @@ async def test_a_batch_answers_each_item() -> None:
         first, second, wrong_type, empty, _ = said["results"]
         assert second["notification"]["id"] == first["notification"]["id"]
         assert wrong_type["error"]["faults"] == [
-            {"path": "notifications[2].user_id", "why": "Expected `str | null`, got `int`"}
+            {"path": "notifications[2].user_id", "why": "must be a string or null, not a whole number"}
         ]
         assert empty["error"]["faults"][0]["path"] == "notifications[3].title"
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Literal
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from waypost.domain.content import Kind
 from waypost.domain.errors import (
     ErrorCode,
     Fault,
@@ -20,9 +22,10 @@ from waypost.domain.errors import (
     WaypostError,
 )
 from waypost.domain.ids import NotificationId
-from waypost.entrypoints.decoding import decode, fault_of
+from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest import cursors
 from waypost.entrypoints.rest.problems import STATUS_OF, RequestRefused, headers_of, problem_of
+from waypost.entrypoints.wording import fault_of
 
 
 def test_every_code_has_its_status() -> None:
@@ -85,26 +88,48 @@ class _Inner(msgspec.Struct, forbid_unknown_fields=True):
 class _Outer(msgspec.Struct, forbid_unknown_fields=True):
     name: str
     items: list[_Inner] = []
+    kinds: dict[str, Kind] = {}
+    size: Literal[2, 3] | None = None
+    flag: bool | None = None
 
 
 @pytest.mark.parametrize(
     ("body", "path", "why"),
     [
         (b"{}", "name", "required"),
-        (b'{"name": 1}', "name", "Expected `str`, got `int`"),
+        (b'{"name": 1}', "name", "must be a string, not a whole number"),
         (b'{"name": "a", "items": [{"number": 1}, {}]}', "items[1].number", "required"),
-        (b'{"name": "a", "items": [{"number": "x"}]}', "items[0].number", "Expected `int`, got `str`"),
+        (b'{"name": "a", "items": [{"number": "x"}]}', "items[0].number", "must be a whole number, not a string"),
         (b'{"name": "a", "items": [{"number": 1, "b": 2}]}', "items[0].b", "unknown field"),
         (b'{"name": "a", "other": 1}', "other", "unknown field"),
-        (b"[]", "", "Expected `object`, got `array`"),
+        (b'{"name": "a", "item": []}', "item", "unknown field; did you mean items?"),
+        (
+            b'{"name": "a", "items": [{"number": 1, "numbr": 2}]}',
+            "items[0].numbr",
+            "unknown field; did you mean number?",
+        ),
+        (
+            b'{"name": "a", "items": [{"number": 1.5}]}',
+            "items[0].number",
+            "must be a whole number, not a number with a fraction",
+        ),
+        (
+            b'{"name": "a", "kinds": {"x": "visibel"}}',
+            "kinds[...]",
+            "not one of visible, silent; did you mean visible?",
+        ),
+        (b'{"name": "a", "kinds": {"x": "\\u0000"}}', "kinds[...]", "not one of visible, silent"),
+        (b'{"name": "a", "size": 1}', "size", "not one of 2, 3"),
+        (b'{"name": "a", "flag": 1}', "flag", "must be true or false or null, not a whole number"),
+        (b"[]", "", "must be an object, not an array"),
     ],
 )
 def test_a_fault_names_the_field(body: bytes, path: str, why: str) -> None:
     """By its path as a caller would write it, with a prefix where the body is a part of another."""
     with pytest.raises(msgspec.ValidationError) as caught:
         msgspec.json.decode(body, type=_Outer)
-    assert fault_of(caught.value) == Fault(path, why)
-    assert fault_of(caught.value, "batch[3]").path == (f"batch[3].{path}" if path else "batch[3]")
+    assert fault_of(caught.value, _Outer) == Fault(path, why)
+    assert fault_of(caught.value, _Outer, "batch[3]").path == (f"batch[3].{path}" if path else "batch[3]")
 
 
 @given(st.binary(max_size=200))

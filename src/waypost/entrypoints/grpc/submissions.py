@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError, Message
 
 from waypost.domain.errors import Fault, InvalidRequest
 from waypost.domain.submission import Submission
-from waypost.entrypoints.decoding import fault_of
+from waypost.entrypoints.wording import fault_of
 from waypost.v1 import notifications_pb2 as pb
 
 M = TypeVar("M", bound=Message)
@@ -45,7 +45,7 @@ def submission(message: pb.Submission, at: str = "") -> Submission:
     try:
         return msgspec.convert(fields, Submission)
     except msgspec.ValidationError as error:
-        raise InvalidRequest((fault_of(error, at),)) from None
+        raise InvalidRequest((fault_of(error, Submission, at),)) from None
 
 
 def _given(message: Message) -> dict[str, Any]:

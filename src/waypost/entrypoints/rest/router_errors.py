@@ -5,8 +5,8 @@ from __future__ import annotations
 from litestar.exceptions import HTTPException, MethodNotAllowedException, NotFoundException, ValidationException
 
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, NotFound, WaypostError
-from waypost.entrypoints.decoding import without_value
 from waypost.entrypoints.rest.problems import RequestRefused
+from waypost.entrypoints.wording import in_json
 
 
 def foreseen_error(error: Exception) -> WaypostError | None:
@@ -30,4 +30,4 @@ def foreseen_error(error: Exception) -> WaypostError | None:
 def _fault(extra: object) -> Fault:
     if not isinstance(extra, dict):
         return Fault("", "not valid")
-    return Fault(str(extra.get("key", "")), without_value(str(extra.get("message", "not valid"))))
+    return Fault(str(extra.get("key", "")), in_json(str(extra.get("message", "not valid"))))

@@ -18,8 +18,9 @@ from waypost.domain.content import Urgency
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
 from waypost.domain.job import is_payload, read_job
 from waypost.domain.submission import Submission
-from waypost.entrypoints.decoding import decode, fault_of
+from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.submitting import with_key
+from waypost.entrypoints.wording import fault_of
 from waypost.ports.source import OWN_KEY, PAYLOAD, Foreign
 
 MESSAGE_LIMIT_BYTES = 512 * 1024
@@ -84,4 +85,4 @@ def _of_job(fields: Mapping[bytes, bytes]) -> Submission:
     try:
         return msgspec.convert(asked, Submission)
     except msgspec.ValidationError as error:
-        raise InvalidRequest((fault_of(error),)) from None
+        raise InvalidRequest((fault_of(error, Submission),)) from None
