@@ -59,7 +59,7 @@ async def test_a_create_call_is_answered_before_the_provider_answers(tmp_path: P
 
         await until(asked, "the provider has the first of them")
         details = [(await service.ask("GET", f"/v1/notifications/{entry.id}"))[1] for entry in told]
-        assert [detail["status"] for detail in details] == ["processing"] * WEDGED, "no outcome yet"
+        assert [detail["notification"]["status"] for detail in details] == ["processing"] * WEDGED, "no outcome yet"
 
 
 async def _told(load: Load) -> Entry:

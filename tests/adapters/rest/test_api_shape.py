@@ -11,13 +11,14 @@ import pytest
 
 from tests.adapters.rest.service import DEMO, OTHER, P256DH, Service, served
 from waypost.domain.delivery import FailureClass
-from waypost.domain.ids import UserId
+from waypost.domain.ids import UserId, parse_id
 from waypost.domain.notification import Lane
 from waypost.domain.settlement import Again, Dead, Sent, Settlement
 from waypost.domain.time import HOUR_MS, later
 from waypost.entrypoints.rest.settings import RestSettings
+from waypost.ports.views import Marked
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("each_store")]
 
 TOLD = {"user_id": "ann", "title": "Sale", "body": "Only today."}
 ANDROID = {"token": "token-1", "platform": "android", "device_info": {"model": "P9", "app_version": "1.4.2"}}
@@ -82,8 +83,51 @@ async def test_priority_type_and_schedule() -> None:
             "scheduled",
             at,
         )
-        (row,) = service.store.rows.values()
-        assert row.notification.lane is Lane.HIGH
+        (row,) = await service.accepted()
+        assert row.lane is Lane.HIGH
+
+
+@pytest.mark.parametrize(
+    ("said", "shown", "urgency"),
+    [({"priority": "low"}, "low", "low"), ({"priority": "high"}, "high", "high"), ({}, "normal", "normal")],
+)
+async def test_the_priority_is_the_urgency_that_senders_put_into_the_payload(
+    said: dict[str, str], shown: str, urgency: str
+) -> None:
+    """Requirements S3-53: normal unless said."""
+    async with for_ann() as (service, client):
+        made = await created(client, **said)
+        assert (await client.get(f"/api/notifications/{made}")).json()["data"]["priority"] == shown
+        (row,) = await service.accepted()
+        assert row.urgency == urgency
+
+
+async def test_a_user_without_tokens_reads_failed_with_the_reason() -> None:
+    """Requirements S3-51."""
+    async with for_ann() as (service, client):
+        made = await created(client)
+        await service.settled()
+        row = (await client.get(f"/api/notifications/{made}")).json()["data"]
+        assert (row["status"], row["error_message"], row["sent_at"]) == (
+            "failed",
+            "the user has no active tokens",
+            None,
+        )
+
+
+async def test_one_token_that_got_it_is_sent_and_none_is_failed_with_all_reasons() -> None:
+    """Requirements S3-59."""
+    gone, away = (Dead(code, f"it is {code}", FailureClass.TERMINAL, letter=True) for code in ("gone", "away"))
+    async with for_ann() as (service, client):
+        rows = []
+        for outcomes in ((gone, Sent("p")), (gone, away)):
+            made = await created(client)
+            service.clock.advance(1_000)
+            await service.settled(*outcomes)
+            rows.append((await client.get(f"/api/notifications/{made}")).json()["data"])
+        assert [row["status"] for row in rows] == ["sent", "failed"]
+        assert [row["sent_at"] is not None for row in rows] == [True, False]
+        assert rows[1]["error_message"] == "it is gone; it is away"
 
 
 async def test_the_same_content_twice_is_two_notifications_unless_asked() -> None:
@@ -136,7 +180,7 @@ async def test_a_wrong_or_missing_field_is_refused_by_name(change: dict[str, Any
         body = {name: value for name, value in (TOLD | change).items() if value is not None}
         answer = await client.post("/api/notifications", json=body)
         assert refusal(answer) == (400, "invalid_request", [path])
-        assert not service.store.rows
+        assert not await service.accepted()
 
 
 async def test_a_call_that_acts_for_a_user_tells_that_user_alone() -> None:
@@ -238,7 +282,9 @@ async def test_a_foreign_notification_is_404_and_nothing_of_it_changes() -> None
             path = f"/api/notifications/{wanted}"
             for method, place in (("GET", ""), ("DELETE", ""), ("PATCH", "/read"), ("PATCH", "/unread")):
                 assert refusal(await client.request(method, path + place)) == (404, "not_found", [])
-        assert not service.store.marks
+        for app, theirs in ((DEMO, bobs), (OTHER, foreign)):
+            detail = await service.views.detail(app, parse_id(theirs["data"]["id"]))
+            assert detail is not None and detail.marked == Marked()
         assert (await listed(client))[0] == [anns]
 
 

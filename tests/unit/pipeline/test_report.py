@@ -106,6 +106,7 @@ async def test_a_thousand_answers_for_one_token_delete_once(bench: RegistryBench
     await bench.register(ANN, Channel("apns"))
     await bench.told(1_000)
     assert len(bench.apns.sent) == 1_000
+    assert set(bench.registry.calls) == {"for_users"}, "nothing is written to it on the way of a delivery (S1-41)"
     await bench.report()
     assert (set(bench.registry.asked), sum(bench.registry.deleted)) == ({1}, 1)
 
