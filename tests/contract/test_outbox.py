@@ -95,6 +95,14 @@ async def test_several_relays_publish_each_entry_once(stack: PublishedUnderTest)
     assert len(await shown(stack, EntryState.PUBLISHED)) == 50
 
 
+async def test_a_poll_publishes_no_more_than_a_batch(stack: PublishedUnderTest) -> None:
+    """Requirement S4-09: 500 at a time unless said otherwise, until nothing waits that is nobody's."""
+    (bench,) = await benches(stack, 1)
+    await bench.accept(*(notification(bench.now) for _ in range(501)))
+    relay = stack.relay_of(bench.worker)
+    assert [await relay.relay() for _ in range(3)] == [500, 1, 0]
+
+
 async def test_what_a_dead_relay_published_without_marking_it_is_published_again(stack: PublishedUnderTest) -> None:
     """Requirements S4-11, S4-16: at least once from the outbox to its topic."""
     dying, bench = await benches(stack, 2)

@@ -131,7 +131,7 @@ class LaneBench:
             poison=PoisonWatch(self.worker_slots, slot=0),
             clock=self.clock,
             jitter=lambda: 0.0,
-            telemetry=Silent(),
+            telemetry=self.telemetry,
             facts=self.facts,
         )
 
