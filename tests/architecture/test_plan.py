@@ -50,3 +50,17 @@ def test_rates_follow_from_a_hundred_million_a_day() -> None:
     assert [int(each.replace(",", "")) for each in said.groups()] == [
         pytest.approx(figure, rel=0.001) for figure in (average, tasks, average * 10, tasks * 10)
     ]
+
+
+def test_a_hundred_times_as_much_follows_from_the_same() -> None:
+    """Requirements S1-145: its figures are those of the plan, times a hundred."""
+    section = PAGE.split("### A hundred times as much")[1].split("\n## ")[0]
+    said = re.search(r"([\d,]+) notifications and ([\d,]+) deliveries a second on average", section)
+    assert said is not None
+    found = [int(each.replace(",", "")) for each in said.groups()]
+    assert found == [pytest.approx(100 * A_DAY * n / 86_400, rel=0.001) for n in (1, DEVICES_A_USER)]
+    receipts = [float(size) * UNITS["TB"] for size in re.findall(r"([\d.]+) TB", section)[:2]]
+    weights = [each or 0 for each in sizes("receipt |")[:2]]
+    assert receipts == [pytest.approx(100 * A_DAY * DEVICES_A_USER * 90 * each, rel=0.01) for each in weights]
+    for step in ("region", "channel", "receipts", "log"):
+        assert re.search(rf"^\| .*{step}.* \| .+ \| .+ \|$", section, re.MULTILINE), step
