@@ -83,6 +83,18 @@ async def test_all_that_an_app_says_of_itself_is_kept(registry: RegistryUnderTes
     assert (device.app_version, device.os_version, device.locale) == ("1.2", "17", "de-CH")
 
 
+@pytest.mark.parametrize("token", ["t1", "t2"])
+async def test_a_later_call_with_a_new_version_updates_the_same_row(token: str, registry: RegistryUnderTest) -> None:
+    """Requirements S1-10: whether its token is the same or a new one."""
+    before = Registration(APP, ANN, DeviceId("d"), IOS, "t1", None, "1.2", "17", "de-CH")
+    after = Registration(APP, ANN, DeviceId("d"), IOS, token, None, "1.3", "18", "fr-CH")
+    assert (await register(registry, before)).created
+    assert not (await register(registry, after)).created
+    (device,) = await registry.devices.of_user(APP, ANN, inactive=True)
+    assert (device.token, device.app_version, device.os_version, device.locale) == (token, "1.3", "18", "fr-CH")
+    assert await registry.devices.for_users([(APP, ANN)]) == [[device]]
+
+
 async def test_the_use_of_a_token_is_kept_and_follows_the_last_call(registry: RegistryUnderTest) -> None:
     for use in (TokenUse.VOIP, TokenUse.ALERT):
         call = Registration(APP, ANN, DeviceId("d"), Platform("ios"), "t1", token_use=use)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
+import psycopg
 import pytest
 import pytest_asyncio
 
@@ -93,6 +94,18 @@ async def test_what_was_withdrawn_between_the_two_is_not_sent(stack: PublishedUn
     second = await routed(stack, bench)
     await leased(stack, stack.sender(bench.worker))
     assert await other.withdraw(second) == TooLate(2)
+
+
+async def test_the_targets_of_a_notification_that_is_gone_lead_to_nothing(
+    stack: PublishedUnderTest, emptied_postgres: str
+) -> None:
+    """Requirements S3-49: they are handed to no sender, and what is behind them is."""
+    (bench,) = await benches(stack, 1)
+    gone, behind = await routed(stack, bench), await routed(stack, bench)
+    with psycopg.connect(emptied_postgres, autocommit=True) as connection:
+        assert connection.execute("DELETE FROM notification WHERE id = %s", (gone.id,)).rowcount == 1
+    lease = await leased(stack, stack.sender(bench.worker))
+    assert [item.notification.id for item in lease.items] == [behind.id]
 
 
 async def test_either_half_may_be_gone_and_another_goes_on(stack: PublishedUnderTest) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import pytest
@@ -15,7 +15,8 @@ from tests.contract.sql import SqlUnderTest
 from tests.contract.test_holds import again, confirm, hold, keyed, plain, said
 from tests.contract.test_on_postgres import asked
 from tests.journeys.harness import until
-from waypost.domain.time import DAY_MS, HOUR_MS, SECOND_MS
+from waypost.domain.time import DAY_MS, HOUR_MS, SECOND_MS, Instant, later
+from waypost.ports.dedup import Claimed
 from waypost.ports.ledger import Arrived, Mark
 from waypost.ports.work import Accepted, Conflicting, Duplicate, InProgress, NewNotification
 from waypost.stores.redis.holds import ForgetfulDedup, RedisHolds
@@ -46,6 +47,36 @@ async def test_what_redis_lost_is_known_from_what_was_recorded(ledger_store: Sql
         assert await ForgetfulDedup(store.dedup, store.ledger.forget, holds).forget([by_content(other).key]) == 1
         second = again(other)
         assert await hold(holds, plain(second)) == second.id, "its window was ended"
+    finally:
+        await wire.stop()
+
+
+async def test_redis_answers_before_the_store_and_the_store_when_redis_was_wiped(
+    ledger_store: SqlUnderTest, redis_url: str
+) -> None:
+    """Requirements S1-82: a fast layer before a lasting one, which still refuses a replay an hour later."""
+    wire = SinglePrimary(RedisSettings(url=redis_url, timeout_s=10), Silent())
+    await wire.start()
+    try:
+        store, looked_up = ledger_store._opened, 0
+
+        async def look_up(keys: Sequence[bytes], now: Instant) -> Mapping[bytes, Claimed]:
+            nonlocal looked_up
+            looked_up += 1
+            return await store.dedup.claimed(keys, now)
+
+        holds, made = RedisHolds(wire, "", look_up), said("a")
+        first = NewNotification(made, (msgspec.structs.replace(by_content(made), until=later(START, DAY_MS)),))
+        assert await hold(holds, first) == first.notification.id
+        await store.ledger.record([Arrived(first.notification, first.claims)])
+        await confirm(holds, first)
+        looked_up = 0
+        assert await hold(holds, plain(again(first.notification))) == Duplicate(first.notification.id)
+        assert looked_up == 0, "Redis knows it"
+        await wire.execute([("FLUSHDB",)])
+        replay = again(msgspec.structs.replace(first.notification, created_at=later(START, HOUR_MS)))
+        assert await hold(holds, plain(replay)) == Duplicate(first.notification.id)
+        assert looked_up == 1, "the store knows it"
     finally:
         await wire.stop()
 

@@ -18,7 +18,7 @@ from waypost.domain.errors import Unavailable
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.status import NotificationStatus
-from waypost.domain.time import HOUR_MS, MINUTE_MS
+from waypost.domain.time import MINUTE_MS
 from waypost.ports.broker import Entry
 from waypost.ports.outbox import EntryState, OutboxQuery
 from waypost.stores.sql.outbox import resting
@@ -93,6 +93,14 @@ async def test_several_relays_publish_each_entry_once(stack: PublishedUnderTest)
         assert len(lanes) == len(set(lanes)), "one publish for each lane"
     assert await stack.at_the_broker() == len(made)
     assert len(await shown(stack, EntryState.PUBLISHED)) == 50
+
+
+async def test_a_poll_publishes_no_more_than_a_batch(stack: PublishedUnderTest) -> None:
+    """Requirement S4-09: 500 at a time unless said otherwise, until nothing waits that is nobody's."""
+    (bench,) = await benches(stack, 1)
+    await bench.accept(*(notification(bench.now) for _ in range(501)))
+    relay = stack.relay_of(bench.worker)
+    assert [await relay.relay() for _ in range(3)] == [500, 1, 0]
 
 
 async def test_what_a_dead_relay_published_without_marking_it_is_published_again(stack: PublishedUnderTest) -> None:
@@ -187,7 +195,7 @@ async def test_a_relay_that_is_woken_as_it_stops_stops(stack: PublishedUnderTest
 
 
 async def test_what_was_published_is_dropped_after_a_while_and_nothing_else(stack: PublishedUnderTest) -> None:
-    """Requirement S4-14."""
+    """Requirement S4-14: after five minutes, unless said otherwise."""
     (bench,) = await benches(stack, 1)
     done = await bench.accepted(user="done")
     relay = stack.relay_of(bench.worker)
@@ -195,7 +203,9 @@ async def test_what_was_published_is_dropped_after_a_while_and_nothing_else(stac
     still = await bench.accepted(user="waits")
     assert await relay.tidy() == 0
     assert (done.id, None) in await shown(stack)
-    bench.clock.advance(HOUR_MS)
+    bench.clock.advance(5 * MINUTE_MS - 1)
+    assert await relay.tidy() == 0
+    bench.clock.advance(2)
     assert await relay.tidy() == 1
     assert await shown(stack) == [(still.id, None)]
 

@@ -8,11 +8,13 @@ import msgspec
 import pytest
 
 from tests.contract.bench import APP, Bench, by_content, notification, sent
-from waypost.domain.ids import next_ids
+from waypost.domain.device import Platform, Registration
+from waypost.domain.ids import DeviceId, UserId, next_ids, token_hash
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.settlement import Sent
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, later
+from waypost.ports.devices import Eviction
 from waypost.ports.views import Marked
 from waypost.ports.work import Accepted, Duplicate, NewNotification
 
@@ -42,6 +44,18 @@ async def test_what_finished_before_the_day_goes_and_the_rest_stays(bench: Bench
     kept = await bench.store.views.statuses(old.app, [old.id, still_open.id, young.id])
     assert set(kept) == {still_open.id, young.id}
     assert (await bench.store.views.balance())[NotificationStatus.PENDING] == 2
+
+
+async def test_no_device_goes_by_its_age(bench: Bench) -> None:
+    """Requirements S1-19: ten years unused, it leaves the registry by eviction alone."""
+    said = Registration(APP, UserId("ann"), DeviceId("d"), Platform("ios"), "token")
+    kept = (await bench.store.devices.upsert(said, bench.now, cap=0)).device
+    bench.clock.advance(3_650 * DAY_MS)
+    await bench.store.retention.drop_whole(bench.now)
+    assert await bench.store.retention.drop_before(bench.now, 10) == 0
+    assert await bench.store.devices.for_users([(APP, UserId("ann"))]) == [[kept]]
+    await bench.store.devices.evict([Eviction(APP, token_hash("token"), bench.now)])
+    assert await bench.store.devices.for_users([(APP, UserId("ann"))]) == [[]]
 
 
 async def test_what_was_made_long_ago_and_finished_lately_stays(bench: Bench) -> None:

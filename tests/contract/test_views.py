@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from tests.contract.bench import APP, OTHER_APP, Bench, again, by_content, new_id, notification, tried
-from waypost.domain.content import Kind
+from waypost.domain.content import Content, Kind
 from waypost.domain.delivery import FailureClass
-from waypost.domain.ids import NotificationId, UserId
+from waypost.domain.ids import CallerId, NotificationId, UserId
 from waypost.domain.notification import Notification
 from waypost.domain.settlement import Change, Dead, Sent
 from waypost.domain.status import NotificationStatus
@@ -56,6 +56,37 @@ async def test_history_is_newest_first_and_goes_by_cursor(bench: Bench) -> None:
     while page := await _history(bench, HistoryQuery(APP, before=found[-1] if found else None, limit=3)):
         found += page
     assert found == [one.id for one in reversed(made)]
+
+
+async def test_no_row_is_skipped_or_repeated_while_new_ones_arrive(bench: Bench) -> None:
+    """Requirements S3-38."""
+    made = [await bench.accepted() for _ in range(9)]
+    found: list[NotificationId] = []
+    while page := await _history(bench, HistoryQuery(APP, before=found[-1] if found else None, limit=2)):
+        found += page
+        await bench.accepted()
+    assert found == [one.id for one in reversed(made)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "'; DROP TABLE notification; --",
+        "x' OR '1'='1",
+        '");DELETE FROM device;--',
+        "%_?1:a$1",
+    ],
+)
+async def test_what_looks_like_sql_is_text(text: str, bench: Bench) -> None:
+    """Requirements S3-33: it is stored and found as it was said, and nothing else is."""
+    other = await bench.accepted()
+    content = Content(title=text, body=text, data={text: text}, type=text)
+    made = msgspec.structs.replace(notification(bench.now, user=text), content=content, caller=CallerId(text))
+    await bench.accept(made)
+    assert await _history(bench, HistoryQuery(APP, user_id=UserId(text))) == [made.id]
+    assert await _history(bench, HistoryQuery(APP)) == [made.id, other.id]
+    stored = (await bench.detail(made)).record.notification
+    assert (stored.content, stored.user_id, stored.caller) == (content, text, text)
 
 
 async def test_history_of_one_user(bench: Bench) -> None:

@@ -14,6 +14,7 @@ from tests.journeys.harness import Service, running, until
 from tests.journeys.load import Audience, Entry, Load
 
 WEDGED, AFTER = 5, 20
+SILENT = {"black_hole": {"scope": "streams", "accept": True}}
 WEDGE = {"where": "apns", "match": {"times": 1}, "do": {"black_hole": {"scope": "streams", "accept": True}}}
 
 
@@ -41,6 +42,24 @@ async def test_what_is_accepted_after_a_wedge_goes_over_another_connection(tmp_p
         assert {ends[entry.id] for entry in after} == {"sent"}
         copies = await service.lab.copies()
         assert all(sum(copies[entry.id].values()) == 1 for entry in [first, *wedged, *after])
+
+
+@pytest.mark.asyncio
+async def test_a_create_call_is_answered_before_the_provider_answers(tmp_path: Path, rng: random.Random) -> None:
+    """Requirements S3-28: a provider that answers nothing for as long as it likes has no part in the answer."""
+    async with running(tmp_path, workers=1) as service:
+        audience = Audience(service)
+        await audience.register(1, (("ios",),))
+        await service.lab.script({"where": "apns", "do": SILENT})
+        load = Load(service, audience, rng)
+        told = [await _told(load) for _ in range(WEDGED)]
+
+        async def asked() -> bool:
+            return (await service.lab.met())[0] > 0
+
+        await until(asked, "the provider has the first of them")
+        details = [(await service.ask("GET", f"/v1/notifications/{entry.id}"))[1] for entry in told]
+        assert [detail["notification"]["status"] for detail in details] == ["processing"] * WEDGED, "no outcome yet"
 
 
 async def _told(load: Load) -> Entry:

@@ -85,7 +85,9 @@ def put_beneath(
         for channel in channels:
             if channel in app:
                 bucket = file.bucket(channel)
-                rates.setdefault(channel, {"capacity": bucket.max_tokens, "refill_per_s": bucket.refill_rate})
+                rates.setdefault(
+                    channel, {"capacity": bucket.max_tokens, "refill_per_s": bucket.refill_rate, "ramp_s": 0}
+                )
 
 
 def _section(tree: dict[str, Any], name: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from scripts.services.redis import Redis
@@ -118,6 +119,18 @@ async def test_a_second_look_asks_nobody_and_no_devices_are_an_answer_too(
     assert lookups(noted) == {"hit": 2, "miss": 2, "bypassed": 0}
     (ttl,) = await wire.execute([("PTTL", "waypost:devices:demo:bob")])
     assert 299_000 < ttl <= 300_000
+
+
+async def test_devices_are_kept_for_as_long_as_is_set(registry: Registry, link: Counted, wire: SinglePrimary) -> None:
+    """Requirements S3-70: ten minutes, where it is set so; a registration ends it."""
+    settings = msgspec.structs.replace(SETTINGS, devices_ttl_s=600)
+    cache = CachedDevices(registry, link, settings, Noted())
+    await register(registry, ANN, "phone")
+    await names(cache, ANN)
+    (ttl,) = await wire.execute([("PTTL", "waypost:devices:demo:ann")])
+    assert 599_000 < ttl <= 600_000
+    await register(cache, ANN, "tablet")
+    assert await names(cache, ANN) == [["phone", "tablet"]]
 
 
 @pytest.mark.engines

@@ -1,9 +1,12 @@
-"""A whole REST API in this process, over the memory adapters."""
+"""A whole REST API in this process, over the memory adapters or a file of SQLite."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
@@ -11,6 +14,7 @@ import msgspec
 from litestar.types import ASGIApp
 
 from tests.contract.clock import StoppedClock
+from tests.contract.sql import settings_of
 from tests.memory.audit import MemoryAudit
 from tests.memory.bulk import MemoryBulk, MemoryBulkViews, MemoryOptOuts
 from tests.memory.dedup import MemoryDedup
@@ -26,6 +30,7 @@ from tests.unbounded import UNBOUNDED
 from waypost.adapters.jwt.claims import Issuer
 from waypost.adapters.jwt.tokens import IssuedTokens
 from waypost.bootstrap import features
+from waypost.bootstrap.features import tables
 from waypost.bootstrap.registry import channels_of, installed
 from waypost.bootstrap.senders import content_checks, registration_checks
 from waypost.config import AppSettings
@@ -34,7 +39,7 @@ from waypost.domain.backlog import Backlog
 from waypost.domain.channel import Channel
 from waypost.domain.delivery import Attempt, Target
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, next_ids
-from waypost.domain.notification import Lane
+from waypost.domain.notification import Lane, Notification
 from waypost.domain.routing import RULES, RoutingTable
 from waypost.domain.settlement import Change, Settlement
 from waypost.domain.submission import Defaults
@@ -47,7 +52,9 @@ from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.explain import Explain
 from waypost.pipeline.intake import Intake
 from waypost.ports.keys import ApiKey
+from waypost.ports.views import HistoryQuery
 from waypost.ports.work import Settled
+from waypost.stores.sql.store import Store, open_store
 from waypost.telemetry import Event, Metric, Silent
 
 DEMO, OTHER = AppId("demo"), AppId("other")
@@ -55,6 +62,10 @@ DEFAULTS = RestSettings()
 P256DH = "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"
 """The browser's key in the example of RFC 8291, appendix A."""
 AUTH = "A" * 22
+
+
+FILE: Path | None = None
+"""The empty file of SQLite that ``served`` works on a copy of, as ``each_store`` says; None is memory."""
 
 
 class CountedIds:
@@ -86,20 +97,41 @@ class Noticed(Silent):
         self.counts.append((metric, labels))
 
 
+class InMemory:
+    """The stores of the memory adapters."""
+
+    def __init__(self, clock: StoppedClock) -> None:
+        self.data = MemoryStore()
+        self.keys = MemoryKeys(self.data)
+        self.work = MemoryWork(self.data, clock)
+        self.views = MemoryViews(self.data, clock)
+        self.devices = MemoryDevices(self.data)
+        self.dedup = MemoryDedup(self.data, clock)
+        self.bulk = MemoryBulk(self.data)
+        self.bulk_views = MemoryBulkViews(self.data)
+        self.opt_outs = MemoryOptOuts(self.data)
+        self.erasures = MemoryErasures(self.data)
+        self.audit = MemoryAudit(self.data)
+        self.marks = MemoryMarks(self.data)
+        self.outbox = MemoryOutboxView()
+
+
 class Service:
     """The API with everything behind it within reach."""
 
     def __init__(
-        self, settings: RestSettings = DEFAULTS, *, issuers: Sequence[Issuer] = (), operating_only: bool = False
+        self,
+        settings: RestSettings = DEFAULTS,
+        *,
+        issuers: Sequence[Issuer] = (),
+        operating_only: bool = False,
+        clock: StoppedClock | None = None,
+        stores: InMemory | Store | None = None,
     ) -> None:
-        self.clock = StoppedClock()
-        self.store = MemoryStore()
-        self.keys = MemoryKeys(self.store)
-        self.work = MemoryWork(self.store, self.clock)
-        self.views = MemoryViews(self.store, self.clock)
-        self.devices = MemoryDevices(self.store)
-        self.bulk = MemoryBulk(self.store)
-        self.erasures = MemoryErasures(self.store)
+        self.clock = clock or StoppedClock()
+        self.stores: Any = stores or InMemory(self.clock)
+        self.keys, self.work, self.views = self.stores.keys, self.stores.work, self.stores.views
+        self.devices, self.bulk, self.erasures = self.stores.devices, self.stores.bulk, self.stores.erasures
         self.telemetry = Noticed()
         self.tokens = IssuedTokens(issuers, self.clock, self.telemetry)
         self.backlog = Backlog(1_000, is_shared=True)
@@ -115,12 +147,11 @@ class Service:
             CountedIds(self.clock),
             {DEMO: Defaults(dedup_window_s=86_400), OTHER: Defaults(dedup_window_s=86_400)},
         )
-        dedup = MemoryDedup(self.store, self.clock)
         plugins, bare = installed(), AppSettings()
         checks = {app: content_checks(bare, plugins) for app in defaults}
         intake = Intake(
             self.work,
-            dedup,
+            self.stores.dedup,
             self.clock,
             ids,
             self.telemetry,
@@ -134,14 +165,14 @@ class Service:
             devices=self.devices,
             callers=Authenticator(self.keys, self.tokens, defaults, self.clock, settings.key_cache_s, self.telemetry),
             keys=self.keys,
-            bulk=BulkIntake(self.bulk, MemoryBulkViews(self.store), self.clock, ids, defaults, checks),
-            opt_outs=MemoryOptOuts(self.store),
+            bulk=BulkIntake(self.bulk, self.stores.bulk_views, self.clock, ids, defaults, checks),
+            opt_outs=self.stores.opt_outs,
             erasures=self.erasures,
-            audit=MemoryAudit(self.store),
-            marks=MemoryMarks(self.store),
+            audit=self.stores.audit,
+            marks=self.stores.marks,
             routes=features.routes(),
             tags=features.tags(),
-            outbox=MemoryOutboxView(),
+            outbox=self.stores.outbox,
             explain=Explain(
                 self.devices, {}, RoutingTable(channels_of(plugins), {}, RULES), defaults, self.clock, ids, checks
             ),
@@ -157,6 +188,16 @@ class Service:
             platforms=tuple(sorted(channels_of(plugins))),
             device_checks={app: registration_checks(app, bare, plugins) for app in defaults},
         )
+
+    @property
+    def store(self) -> MemoryStore:
+        """What the memory adapters hold."""
+        assert isinstance(self.stores, InMemory)
+        return self.stores.data
+
+    async def accepted(self, app: AppId = DEMO) -> list[Notification]:
+        """What was accepted of an app, duplicates included, newest first."""
+        return [each.notification for each in await self.views.history(HistoryQuery(app, limit=100))]
 
     async def add_keys(self) -> None:
         """Store a key of each app."""
@@ -186,10 +227,28 @@ async def served(
     settings: RestSettings = DEFAULTS, *, operating_only: bool = False
 ) -> AsyncIterator[tuple[Service, httpx.AsyncClient]]:
     """A service with its keys, and a client of the demo app."""
-    service = Service(settings, operating_only=operating_only)
-    await service.add_keys()
-    async with service.client() as client:
-        yield service, client
+    clock = StoppedClock()
+    async with _stores(clock) as stores:
+        service = Service(settings, operating_only=operating_only, clock=clock, stores=stores)
+        await service.add_keys()
+        async with service.client() as client:
+            yield service, client
+
+
+@asynccontextmanager
+async def _stores(clock: StoppedClock) -> AsyncIterator[InMemory | Store]:
+    """The stores behind a service: a file's, in tests that are run on it, too."""
+    if FILE is None:
+        yield InMemory(clock)
+        return
+    with TemporaryDirectory() as folder:
+        settings = settings_of(f"sqlite:///{shutil.copy(FILE, folder)}")
+        store = await open_store(settings, clock=clock, peers=None, telemetry=Silent(), tables=tables())
+        try:
+            await store.shards.acquire()
+            yield store
+        finally:
+            await store.close()
 
 
 def shown(user_id: str = "user-1", **fields: Any) -> dict[str, Any]:

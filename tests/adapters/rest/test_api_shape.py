@@ -11,13 +11,14 @@ import pytest
 
 from tests.adapters.rest.service import DEMO, OTHER, P256DH, Service, served
 from waypost.domain.delivery import FailureClass
-from waypost.domain.ids import UserId
+from waypost.domain.ids import UserId, parse_id
 from waypost.domain.notification import Lane
 from waypost.domain.settlement import Again, Dead, Sent, Settlement
 from waypost.domain.time import HOUR_MS, later
 from waypost.entrypoints.rest.settings import RestSettings
+from waypost.ports.views import Marked
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("each_store")]
 
 TOLD = {"user_id": "ann", "title": "Sale", "body": "Only today."}
 ANDROID = {"token": "token-1", "platform": "android", "device_info": {"model": "P9", "app_version": "1.4.2"}}
@@ -82,8 +83,8 @@ async def test_priority_type_and_schedule() -> None:
             "scheduled",
             at,
         )
-        (row,) = service.store.rows.values()
-        assert row.notification.lane is Lane.HIGH
+        (row,) = await service.accepted()
+        assert row.lane is Lane.HIGH
 
 
 async def test_the_same_content_twice_is_two_notifications_unless_asked() -> None:
@@ -136,7 +137,7 @@ async def test_a_wrong_or_missing_field_is_refused_by_name(change: dict[str, Any
         body = {name: value for name, value in (TOLD | change).items() if value is not None}
         answer = await client.post("/api/notifications", json=body)
         assert refusal(answer) == (400, "invalid_request", [path])
-        assert not service.store.rows
+        assert not await service.accepted()
 
 
 async def test_a_call_that_acts_for_a_user_tells_that_user_alone() -> None:
@@ -238,7 +239,9 @@ async def test_a_foreign_notification_is_404_and_nothing_of_it_changes() -> None
             path = f"/api/notifications/{wanted}"
             for method, place in (("GET", ""), ("DELETE", ""), ("PATCH", "/read"), ("PATCH", "/unread")):
                 assert refusal(await client.request(method, path + place)) == (404, "not_found", [])
-        assert not service.store.marks
+        for app, theirs in ((DEMO, bobs), (OTHER, foreign)):
+            detail = await service.views.detail(app, parse_id(theirs["data"]["id"]))
+            assert detail is not None and detail.marked == Marked()
         assert (await listed(client))[0] == [anns]
 
 

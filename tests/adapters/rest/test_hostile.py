@@ -14,7 +14,7 @@ from waypost.domain import api_key
 from waypost.domain.ids import AppId, CallerId
 from waypost.entrypoints.rest.settings import RestSettings
 from waypost.ports.keys import ApiKey
-from waypost.telemetry import Event
+from waypost.telemetry import Event, Metric
 
 pytestmark = pytest.mark.asyncio
 
@@ -286,6 +286,26 @@ async def test_an_error_nobody_foresaw_is_500_and_says_nothing(path: str, body: 
         ((event, fields),) = service.telemetry.events
         assert (event, fields["error"]) == (Event.REQUEST_FAILED, "RuntimeError")
         assert "hush" not in str(fields)
+
+
+async def test_the_time_of_an_answer_is_observed_by_route(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requirements S3-89."""
+    async with served() as (service, client):
+        look, seen = service.devices.of_user, []
+
+        async def slow(*asked: Any, **how: Any) -> Any:
+            service.clock.advance(250)
+            return await look(*asked, **how)
+
+        def observe(metric: Metric, value: float, /, **labels: str) -> None:
+            seen.append((metric, value, labels.get("route")))
+
+        monkeypatch.setattr(service.devices, "of_user", slow)
+        monkeypatch.setattr(service.telemetry, "observe", observe)
+        await client.get("/v1/devices/user-1")
+        await client.get("/v1/dead")
+        times = [(route, round(value, 3)) for metric, value, route in seen if metric is Metric.REQUEST_SECONDS]
+        assert times == [("/v1/devices/{user_id}", 0.25), ("/v1/dead", 0)]
 
 
 async def test_every_request_is_counted_once_by_route_and_status() -> None:

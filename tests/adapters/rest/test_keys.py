@@ -13,7 +13,7 @@ from waypost.domain.scope import Scope
 from waypost.domain.time import HOUR_MS, SECOND_MS, Instant, isoformat
 from waypost.entrypoints.callers import Authenticator
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("each_store")]
 
 CACHED_MS = 2 * SECOND_MS
 

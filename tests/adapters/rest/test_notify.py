@@ -7,12 +7,12 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.adapters.rest.service import DEMO, served, shown
-from waypost.domain.ids import parse_id
+from tests.adapters.rest.service import served, shown
+from waypost.domain.ids import format_id
 from waypost.domain.settlement import Sent
 from waypost.entrypoints.rest.settings import RestSettings
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("each_store")]
 
 TOLD = {"user_id": "user-1", "title": "Your code", "body": "1234", "data": {"order": 7}}
 
@@ -76,7 +76,7 @@ async def test_what_makes_no_sense_is_400_with_the_field(body: dict[str, Any], p
         answer = await client.post("/v1/notify", json=body)
         assert (answer.status_code, answer.json()["code"]) == (400, "invalid_request")
         assert [fault["path"] for fault in answer.json()["faults"]] == [path]
-        assert not service.store.rows
+        assert not await service.accepted()
 
 
 async def test_it_takes_a_key_and_can_be_switched_off() -> None:
@@ -112,8 +112,7 @@ async def test_a_duplicate_reads_as_the_first_where_there_is_no_word_for_it() ->
     async with served() as (service, client):
         first = (await client.post("/v1/notifications", json=shown())).json()["id"]
         record = (await client.post("/v1/notifications", json=shown())).json()["record_id"]
-        assert parse_id(record) in service.store.rows
+        assert {format_id(each.id) for each in await service.accepted()} == {record, first}
         for vocabulary, shown_id, word in (("notify", record, "deduplicated"), ("user_api", first, "pending")):
             found = await _words(client, record, vocabulary)
             assert (found["notification"]["id"], found["words"]["status"]) == (shown_id, word)
-        assert service.store.rows[parse_id(first)].notification.app == DEMO

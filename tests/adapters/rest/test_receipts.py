@@ -15,7 +15,7 @@ from waypost.domain.settlement import Again, Change, Sent
 from waypost.domain.time import later
 from waypost.ports.work import Settled
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("each_store")]
 
 HASH = b"h" * 16
 

@@ -20,7 +20,7 @@ from waypost.domain.time import later
 from waypost.entrypoints.rest.app import build_app
 from waypost.ports.work import Settled
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("each_store")]
 
 UNKNOWN = "01a3185c-5000-7000-8000-00000000ffff"
 
@@ -284,7 +284,7 @@ async def test_explain_says_where_it_would_go_and_does_nothing() -> None:
             {"rule": "active", "device_id": "watch", "verdict": "suppressed", "reason": "device_not_found"},
         ]
         assert said["dedup"] == ["content"]
-        assert not service.store.rows
+        assert not await service.accepted()
         assert (await client.post("/v1/notifications", json=shown())).status_code == 202
 
 
@@ -310,7 +310,7 @@ async def test_a_process_without_the_role_answers_operators_alone() -> None:
             assert (await client.get(path)).json()["code"] == "not_found"
         answer = await client.post("/v1/notifications", json={"user_id": "ann", "title": "Hello"})
         assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
-        assert not service.store.rows
+        assert not await service.accepted()
 
 
 async def test_the_reference_is_whole_and_local() -> None:

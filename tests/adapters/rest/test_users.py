@@ -9,13 +9,14 @@ import pytest
 
 from tests.adapters.rest.service import DEMO, OTHER, served, shown
 from tests.memory.audit import MemoryAudit
+from tests.memory.store import MemoryStore
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import UserId, format_id
 from waypost.domain.time import isoformat
 from waypost.entrypoints.rest.app import build_app
 from waypost.ports.audit import Ordered
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("each_store")]
 
 
 async def test_an_erasure_is_asked_for_once_for_each_app_and_named_by_a_tombstone_of_its_own() -> None:
@@ -62,7 +63,7 @@ class AwayAudit(MemoryAudit):
 
 async def test_nobody_is_forgotten_without_a_record_and_each_request_names_the_order_that_stands() -> None:
     async with served() as (service, client):
-        app, service.app = service.app, build_app(msgspec.structs.replace(service.api, audit=AwayAudit(service.store)))
+        app, service.app = service.app, build_app(msgspec.structs.replace(service.api, audit=AwayAudit(MemoryStore())))
         async with service.client() as unrecorded:
             assert (await unrecorded.delete("/v1/users/ann")).status_code == 503
         assert list(await service.erasures.standing(10)) == []

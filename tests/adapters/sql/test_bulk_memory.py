@@ -63,3 +63,14 @@ async def test_memory_is_flat_as_the_audience_grows(open_at: OpenStore, tmp_path
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.6 * peaks[0], peaks
+
+
+@pytest.mark.asyncio
+async def test_the_audience_is_read_in_pages_of_5000(open_at: OpenStore, tmp_path: Path) -> None:
+    """Requirements S2-03: where there is room for all, a step takes a page; its last recipient opens the next."""
+    store = await open_at(tmp_path / "a.db")
+    await store.shards.acquire()
+    made = await _made(store, 12_000, 0)
+    steps = [await store.bulk.enqueue(made.app, made.id, 12_000, PIECE) for _ in range(3)]
+    assert [step.recipients for step in steps] == [4_999, 4_999, 2_002]
+    assert [step.walked for step in steps] == [False, False, True]

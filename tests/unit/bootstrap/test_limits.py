@@ -12,8 +12,11 @@ import yaml
 from waypost.bootstrap.limits import bounds_of, rates_of
 from waypost.bootstrap.registry import installed, load
 from waypost.config import Config
+from waypost.domain.channel import Channel
+from waypost.domain.credential import CredentialId
 from waypost.domain.errors import ConfigurationError
-from waypost.domain.limits import FixedWindow, Rate, TokenBucket
+from waypost.domain.ids import AppId
+from waypost.domain.limits import FixedWindow, Granted, Rate, TokenBucket, take
 from waypost.entrypoints.limits import Bounds, LimitedRoute
 from waypost.ports.plugin import SenderPlugin
 
@@ -41,6 +44,22 @@ def rates(tmp_path: Path, **app: Any) -> dict[str, Rate]:
 def test_what_each_credential_is_to_get(tmp_path: Path, settings: dict[str, Any], expected: Rate) -> None:
     """Requirements S4-28, S4-29: what half a second brings is kept back."""
     assert rates(tmp_path, fcm=FCM, rates={"fcm": settings})["demo/fcm"] == expected
+
+
+def test_a_bucket_of_simplens_is_full_at_first_and_refills_steadily(tmp_path: Path) -> None:
+    """Requirements S4-27, S4-28: 100 and 10 a second are 200 in ten seconds, less the half second that is kept back."""
+    given = rates_of(configured(tmp_path, {"fcm": FCM}, profile="simplens"))
+    bucket = given[CredentialId(AppId("demo"), Channel("fcm"))].bucket
+    assert bucket is not None
+    level, sent = None, 0
+    for now_ms in range(0, 10_001, 50):
+        while True:
+            level, answer = take(bucket, level, 1, now_ms)
+            if not isinstance(answer, Granted):
+                break
+            sent += 1
+        assert sent >= 95, "all at once at first"
+    assert sent == 195
 
 
 def test_what_a_plug_in_does_not_say_is_a_hundred_and_ten_a_second(tmp_path: Path) -> None:

@@ -51,8 +51,8 @@ def test_its_defaults_hold_where_nothing_is_said(tmp_path: Path) -> None:
     assert app.retry.default is POLICIES["s4_simple"]
     assert app.retry.throttle_counts_as_retry
     assert app.rates == {
-        FCM: RateSettings(capacity=100, refill_per_s=10),
-        WEBPUSH: RateSettings(capacity=100, refill_per_s=10),
+        FCM: RateSettings(capacity=100, refill_per_s=10, ramp_s=0),
+        WEBPUSH: RateSettings(capacity=100, refill_per_s=10, ramp_s=0),
     }
     assert (config.outbox.poll_s, config.outbox.batch) == (5.0, 500)
 
@@ -68,8 +68,8 @@ def test_its_variables_are_settings(tmp_path: Path) -> None:
 def test_its_buckets_are_those_of_who_serves_a_channel(tmp_path: Path) -> None:
     """By the name of the provider that the channel has; providers of channels that we have not are passed over."""
     rates = read(tmp_path).apps[DEMO].rates
-    assert rates[FCM] == RateSettings(capacity=500, refill_per_s=50)
-    assert rates[WEBPUSH] == RateSettings(capacity=100, refill_per_s=10)
+    assert rates[FCM] == RateSettings(capacity=500, refill_per_s=50, ramp_s=0)
+    assert rates[WEBPUSH] == RateSettings(capacity=100, refill_per_s=10, ramp_s=0)
 
 
 def test_its_file_may_be_elsewhere(tmp_path: Path) -> None:

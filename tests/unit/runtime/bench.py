@@ -26,7 +26,7 @@ from waypost.domain.recipient import FactsReader
 from waypost.domain.retry import RetryRules
 from waypost.domain.routing import RULES, Renderer, RoutingTable, Rule
 from waypost.domain.status import DeliveryStatus
-from waypost.domain.time import DAY_MS, later
+from waypost.domain.time import DAY_MS, Instant, later
 from waypost.ports.sender import Capabilities, Health, Rendered, Report
 from waypost.ports.views import NotificationDetail
 from waypost.ports.work import NewNotification, Work
@@ -131,7 +131,7 @@ class LaneBench:
             poison=PoisonWatch(self.worker_slots, slot=0),
             clock=self.clock,
             jitter=lambda: 0.0,
-            telemetry=Silent(),
+            telemetry=self.telemetry,
             facts=self.facts,
         )
 
@@ -164,6 +164,7 @@ class LaneBench:
         *,
         ttl_ms: int = DAY_MS,
         urgency: Urgency = Urgency.NORMAL,
+        scheduled_at: Instant | None = None,
     ) -> NotificationId:
         """Accept one notification for *user*."""
         (new_id,) = self.ids.next(1)
@@ -180,6 +181,7 @@ class LaneBench:
             lane=Lane.NORMAL,
             urgency=urgency,
             guarantee=guarantee,
+            scheduled_at=scheduled_at,
         )
         await self.work.accept([NewNotification(notification)])
         return new_id

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -13,6 +15,8 @@ from tests.contract.clock import StoppedClock
 from tests.memory.work import MemoryWork
 from tests.unit.adapters.noted import Noted
 from tests.unit.runtime.bench import APNS, APP, FCM, LaneBench, until
+from waypost.bootstrap import paths
+from waypost.config import Config, LogFormat, LogSettings
 from waypost.domain.channel import Channel
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import format_id
@@ -24,7 +28,7 @@ from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import HOUR_MS, Instant, later
 from waypost.ports.work import Lease, Settled, Work
 from waypost.runtime.leasing import LEASE_MS
-from waypost.telemetry import Event
+from waypost.telemetry import Event, Level
 
 pytestmark = pytest.mark.asyncio
 
@@ -60,6 +64,33 @@ async def test_each_dead_letter_is_an_event(bench: LaneBench) -> None:
     letters = noted.fields_of(Event.DELIVERY_DEAD)
     (n,) = (each.n for each in (await bench.detail(told)).receipts if each.dead)
     assert letters == [{"app": APP, "lane": Lane.NORMAL, "notification_id": format_id(told), "n": n, "code": "400"}]
+
+
+async def test_a_round_is_one_line_of_json_with_fixed_fields(bench: LaneBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requirements S3-101: by the names that its readers know."""
+    stream = io.BytesIO()
+    monkeypatch.setattr(paths, "standard_error", lambda: stream)
+    log = paths.log_of(Config(apps={}, log=LogSettings(level=Level.DEBUG, format=LogFormat.JSON)))
+    bench.telemetry = log
+    bench.fcm.answer = lambda delivery: Refused("400", "bad token abc")
+    await bench.register("ann", Channel("apns"), Channel("fcm"))
+    told = await bench.accept("ann")
+    async with bench.running() as loop:
+        await bench.settled(loop)
+    assert log.flush(60)
+    (line,) = [each for each in map(json.loads, stream.getvalue().splitlines()) if "tokens_count" in each]
+    assert line.pop("timestamp").endswith("Z")
+    assert line.pop("duration_ms") >= 0
+    assert line == {
+        "level": "debug",
+        "service": "push-worker",
+        "event": "notification.processed",
+        "notification_id": format_id(told),
+        "user_id": "ann",
+        "tokens_count": 2,
+        "success_count": 1,
+        "failure_count": 1,
+    }
 
 
 async def test_a_user_without_devices_is_told_apart(bench: LaneBench) -> None:

@@ -17,7 +17,7 @@ from waypost.domain.limits import FixedWindow, Granted, Limit, Rate, TokenBucket
 from waypost.domain.notification import Lane
 from waypost.domain.retry import POLICIES, RetryRules
 from waypost.domain.status import DeliveryStatus
-from waypost.domain.time import MINUTE_MS, SECOND_MS
+from waypost.domain.time import MINUTE_MS, SECOND_MS, later
 from waypost.ports.limiter import Limiter
 from waypost.runtime.rates import RateGate, Waiting
 from waypost.telemetry import Silent
@@ -83,6 +83,31 @@ async def test_what_expires_first_comes_back_first_and_what_is_new_after_it(benc
         await bench.settled(loop)
         await bench.pass_time(loop, 5)
     assert [each.id for each in bench.fcm.sent] == [first, early, new, late]
+
+
+async def test_what_was_scheduled_is_delivered_as_what_is_immediate(bench: Bench) -> None:
+    """Requirements S4-75: by the same lane, under the same limit, with the same receipt and events."""
+    bench.limit(Rate(TokenBucket(1, 0.1)))
+    at = later(bench.began, MINUTE_MS)
+    for user in ("ann", "bob"):
+        await bench.register(user, Channel("fcm"))
+    async with bench.running() as loop:
+        scheduled = await bench.accept("ann", scheduled_at=at)
+        await bench.pass_time(loop, 59)
+        assert bench.fcm.sent == [] and (await bench.detail(scheduled)).receipts == ()
+        await bench.pass_time(loop, 1)
+        immediate = await bench.accept("bob")
+        await bench.turn(loop)
+        assert [each.id for each in bench.fcm.sent] == [scheduled]
+        assert (await bench.receipt(immediate, Channel("fcm"))).parked == CONDITION, "the token is taken"
+        await bench.pass_time(loop, 30)
+    one, other = [await bench.receipt(each, Channel("fcm")) for each in (scheduled, immediate)]
+    assert (one.status, one.attempt, one.retries, one.code) == (other.status, other.attempt, other.retries, other.code)
+    moved: dict[NotificationId, list[tuple[str, str]]] = {each: [] for each in (scheduled, immediate)}
+    for row in await bench.journal.read(0, 1_000):
+        for move in row.moves:
+            moved[move.notification_id].append((type(move).__name__, move.after))
+    assert moved[scheduled][-2:] == moved[immediate][-2:]
 
 
 async def test_what_waits_expires_at_its_time(bench: Bench) -> None:

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -33,6 +34,7 @@ from waypost.runtime.duties import DutyContext
 from waypost.runtime.peers import NoPeers
 from waypost.runtime.roles import Role
 from waypost.runtime.worker import Worker, WorkerIdentity
+from waypost.telemetry import Metric, Silent
 
 pytestmark = pytest.mark.asyncio
 
@@ -239,6 +241,38 @@ async def test_what_a_sender_reports_when_it_is_stopped_is_written(
         told = await bench.accept("ann")
         await until(lambda: bool(bench.apns.open))
     assert bench.statuses(told) == {Channel("apns"): DeliveryStatus.SENT}
+
+
+class Depths(Silent):
+    """The last depth of each lane."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, float] = {}
+
+    def gauge(self, metric: Metric, value: float, /, **labels: str) -> None:
+        """Keep it."""
+        if metric is Metric.DEPTH:
+            self.of[labels["lane"]] = value
+
+
+async def test_the_depth_of_each_lane_is_what_waits_in_it(bench: LaneBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requirements S3-91: five wait while nobody can lease, and none afterwards."""
+    bench.telemetry = depths = Depths()
+    lease, may_lease = bench.work.lease, asyncio.Event()
+
+    async def later(*asked: Any) -> Lease:
+        await may_lease.wait()
+        return await lease(*asked)
+
+    monkeypatch.setattr(bench.work, "lease", later)
+    await bench.register("ann", Channel("apns"))
+    for _ in range(5):
+        await bench.accept("ann")
+    async with at_work(bench):
+        await until(lambda: depths.of == dict.fromkeys(Lane, 0) | {Lane.NORMAL: 5})
+        may_lease.set()
+        await until(lambda: depths.of[Lane.NORMAL] == 0)
+    assert len(bench.apns.sent) == 5
 
 
 async def test_while_a_client_is_slow_nothing_is_leased_and_what_is_in_flight_is_written(bench: LaneBench) -> None:

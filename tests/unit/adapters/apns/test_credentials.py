@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -9,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.adapters.deliveries import NOW
+from waypost.channels.apns import credentials
 from waypost.channels.apns.credentials import SHORTEST_USE_MS, SLOT_MS, ProviderTokens, identify
 from waypost.channels.apns.settings import ApnsSettings
+from waypost.channels.push.signing import signed_es256
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.time import HOUR_MS, MINUTE_MS, Instant, later
 
@@ -40,6 +44,20 @@ def test_a_token_is_signed_once_and_renewed_after_its_slot() -> None:
     second = ours.at(later(SLOT, SLOT_MS))
     assert second != first
     assert ours.at(later(SLOT, SLOT_MS + MINUTE_MS)) is second
+
+
+def test_a_thousand_sends_at_the_moment_of_renewal_sign_one_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requirements S1-101: all on the event loop, from which each sender takes its token."""
+    ours, signed = tokens(), []
+    old = ours.at(SLOT)
+
+    def counted(*said: Any) -> str:
+        signed.append(said)
+        return signed_es256(*said)
+
+    monkeypatch.setattr(credentials, "signed_es256", counted)
+    found = {ours.at(later(SLOT, SLOT_MS)) for _ in range(1_000)}
+    assert (len(found), len(signed), old in found) == (1, 1, False)
 
 
 def test_a_refused_token_is_renewed_at_most_every_20_minutes() -> None:

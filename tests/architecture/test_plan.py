@@ -1,0 +1,66 @@
+"""The plan in docs/scale.md adds up: what a row weighs, times how many there are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+PAGE = (Path(__file__).parents[2] / "docs" / "scale.md").read_text(encoding="utf-8")
+UNITS = {"B": 1, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+A_DAY = 100_000_000
+DEVICES_A_USER = 2.5
+
+
+def sizes(first: str) -> list[float | None]:
+    """The sizes in the row that begins with *first*, by its columns; of a sum, what it comes to."""
+    (row,) = [line for line in PAGE.splitlines() if line.startswith(f"| {first}")]
+    found = [re.findall(r"([\d.]+) ([MGT]?B)\b", cell) for cell in row.strip("|").split("|")[1:]]
+    return [float(each[0][0]) * UNITS[each[0][1]] if each else None for each in found]
+
+
+@pytest.mark.parametrize(
+    ("total", "one", "count"),
+    [
+        ("receipts, 90 days", "receipt |", A_DAY * DEVICES_A_USER * 90),
+        ("receipts, a month", "receipt |", A_DAY * DEVICES_A_USER * 30),
+        ("notifications with content, 90 days", "notification, content", A_DAY * 90),
+        ("keys of a day", "dedup key |", A_DAY),
+        ("keys of five minutes", "dedup key |", A_DAY * 300 / 86_400),
+        ("a billion devices", "device |", 10**9),
+    ],
+)
+def test_what_is_kept_adds_up(total: str, one: str, count: float) -> None:
+    """Requirements S1-110 to S1-113: the plan's own rows and ours, to what two digits say."""
+    held = 0
+    for all_of_it, weight in zip(sizes(total), sizes(one), strict=True):
+        if all_of_it is not None and weight is not None:
+            assert all_of_it == pytest.approx(weight * count, rel=0.03), total
+            held += 1
+    assert held >= 2
+
+
+def test_rates_follow_from_a_hundred_million_a_day() -> None:
+    """Requirements S1-108, S1-109: the average, and ten times that at the peak."""
+    average, tasks = A_DAY / 86_400, A_DAY * DEVICES_A_USER / 86_400
+    sentence = r"([\d,]+) notifications and ([\d,]+) deliveries a second on average, ten times\s+as many at the peak: "
+    said = re.search(sentence + r"([\d,]+) and ([\d,]+)\.", PAGE)
+    assert said is not None
+    assert [int(each.replace(",", "")) for each in said.groups()] == [
+        pytest.approx(figure, rel=0.001) for figure in (average, tasks, average * 10, tasks * 10)
+    ]
+
+
+def test_a_hundred_times_as_much_follows_from_the_same() -> None:
+    """Requirements S1-145: its figures are those of the plan, times a hundred."""
+    section = PAGE.split("### A hundred times as much")[1].split("\n## ")[0]
+    said = re.search(r"([\d,]+) notifications and ([\d,]+) deliveries a second on average", section)
+    assert said is not None
+    found = [int(each.replace(",", "")) for each in said.groups()]
+    assert found == [pytest.approx(100 * A_DAY * n / 86_400, rel=0.001) for n in (1, DEVICES_A_USER)]
+    receipts = [float(size) * UNITS["TB"] for size in re.findall(r"([\d.]+) TB", section)[:2]]
+    weights = [each or 0 for each in sizes("receipt |")[:2]]
+    assert receipts == [pytest.approx(100 * A_DAY * DEVICES_A_USER * 90 * each, rel=0.01) for each in weights]
+    for step in ("region", "channel", "receipts", "log"):
+        assert re.search(rf"^\| .*{step}.* \| .+ \| .+ \|$", section, re.MULTILINE), step
