@@ -66,7 +66,9 @@ class Submission(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
         tuple[Identity, ...], Meta(max_length=50, description="Restricts delivery to these devices of the user.")
     ] = ()
     kind: Kind = Kind.VISIBLE
-    urgency: Urgency = Urgency.NORMAL
+    urgency: Annotated[
+        Urgency, Meta(description="`low` waits until it suits the battery; everything else that is shown comes at once.")
+    ] = Urgency.NORMAL
     title: Annotated[Line | None, Meta(examples=["Your parcel is here"])] = None
     subtitle: Line | None = None
     body: Annotated[str | None, Meta(examples=["Left at the front door."])] = None

@@ -31,8 +31,11 @@ LONGEST_TTL_S = 28 * DAY_MS // SECOND_MS
 TARGET_KEYS = ("token", "fid", "topic", "condition", "name")
 """The keys that name the recipient (or the answer) in a message: never taken from an override."""
 
-PRIORITY = {Urgency.CRITICAL: "HIGH", Urgency.HIGH: "HIGH", Urgency.NORMAL: "NORMAL", Urgency.LOW: "NORMAL"}
-"""``android.priority`` (requirements S1-T1)."""
+PRIORITY = {
+    Kind.VISIBLE: {**dict.fromkeys(Urgency, "HIGH"), Urgency.LOW: "NORMAL"},
+    Kind.SILENT: {**dict.fromkeys(Urgency, "NORMAL"), Urgency.CRITICAL: "HIGH", Urgency.HIGH: "HIGH"},
+}
+"""``android.priority`` (decision 0042)."""
 
 INSTALLATION_PREFIX = "fid:"
 """The prefix of a Firebase installation id that is registered in place of a token."""
@@ -108,7 +111,7 @@ def render(message: Message, now: Instant, form: Form = "waypost") -> Rendering:
 def _message(message: Message) -> dict[str, Any]:
     """Build the message in Waypost's own form."""
     content = message.content
-    android: dict[str, Any] = {"priority": PRIORITY[message.urgency]}
+    android: dict[str, Any] = {"priority": PRIORITY[message.kind][message.urgency]}
     if content.collapse_key:
         android["collapse_key"] = content.collapse_key
     document: dict[str, Any] = {"data": {**content.data}, "android": android}
