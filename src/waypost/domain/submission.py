@@ -67,7 +67,7 @@ class Submission(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     ] = ()
     kind: Kind = Kind.VISIBLE
     urgency: Annotated[
-        Urgency, Meta(description="`low` waits until it suits the battery; everything else that is shown comes at once.")
+        Urgency, Meta(description="`low` waits until it suits the battery; all else that is shown comes at once.")
     ] = Urgency.NORMAL
     title: Annotated[Line | None, Meta(examples=["Your parcel is here"])] = None
     subtitle: Line | None = None
