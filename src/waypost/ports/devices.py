@@ -64,6 +64,10 @@ class Devices(Lookup, Protocol):
         """Return a user's devices, newest registration first; with *inactive*, the deactivated ones too."""
         ...
 
+    async def with_tokens(self, app: AppId, tokens: Sequence[str]) -> list[Device | None]:
+        """Return the active device that has each token, in the order asked; None where none has."""
+        ...
+
     async def deactivate(self, app: AppId, user_id: UserId, device_id: DeviceId) -> bool:
         """Stop sending to a device; False if there is no such active device."""
         ...

@@ -44,6 +44,7 @@ from waypost.entrypoints.rest.api import Api, Readiness
 from waypost.entrypoints.rest.app import build_app
 from waypost.entrypoints.rest.settings import RestSettings
 from waypost.pipeline.bulk_intake import BulkIntake
+from waypost.pipeline.direct import Direct
 from waypost.pipeline.explain import Explain
 from waypost.pipeline.intake import Intake
 from waypost.ports.keys import ApiKey
@@ -118,6 +119,7 @@ class Service:
         dedup = MemoryDedup(self.store, self.clock)
         plugins, bare = installed(), AppSettings()
         checks = {app: content_checks(bare, plugins) for app in defaults}
+        direct = Direct(self.devices, {app: registration_checks(app, bare, plugins) for app in defaults})
         intake = Intake(
             self.work,
             dedup,
@@ -125,6 +127,7 @@ class Service:
             ids,
             self.telemetry,
             defaults,
+            direct,
             backlog=lambda: self.backlog,
             checks=checks,
         )
@@ -143,7 +146,14 @@ class Service:
             tags=features.tags(),
             outbox=MemoryOutboxView(),
             explain=Explain(
-                self.devices, {}, RoutingTable(channels_of(plugins), {}, RULES), defaults, self.clock, ids, checks
+                self.devices,
+                direct,
+                {},
+                RoutingTable(channels_of(plugins), {}, RULES),
+                defaults,
+                self.clock,
+                ids,
+                checks,
             ),
             clock=self.clock,
             telemetry=self.telemetry,
@@ -155,7 +165,7 @@ class Service:
             settings=settings,
             channels=tuple(plugin.channel for plugin in plugins),
             platforms=tuple(sorted(channels_of(plugins))),
-            device_checks={app: registration_checks(app, bare, plugins) for app in defaults},
+            device_checks=direct.checks,
         )
 
     async def add_keys(self) -> None:
