@@ -32,7 +32,7 @@ from waypost.domain.submission import Defaults
 from waypost.domain.time import HOUR_MS
 from waypost.entrypoints.limits import Bounds, EntrypointLimits
 from waypost.entrypoints.streams.stream_intake import BATCHES_AT_ONCE, StreamIntake
-from waypost.pipeline.direct import Direct
+from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.intake import Caller, Intake
 from waypost.ports.source import Foreign
 from waypost.ports.work import Acceptance, Accepted, InProgress, NewNotification, Replay
@@ -100,7 +100,7 @@ class Bench:
             RandomIds(self.clock),
             self.noted,
             {APP: Defaults()},
-            Direct(self.devices, {APP: {Platform("android"): is_token_alone}}),
+            DirectDevices(self.devices, {APP: {Platform("android"): is_token_alone}}),
             backlog=lambda: Backlog(1, True, {(Lane.NORMAL, APP): 1} if self.full else {}),
         )
         door = StreamIntake(

@@ -15,7 +15,7 @@ from waypost.entrypoints.limits import EntrypointLimits
 from waypost.entrypoints.rest.api import Api, Readiness
 from waypost.features.parts import Ground
 from waypost.pipeline.bulk_intake import BulkIntake
-from waypost.pipeline.direct import Direct
+from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.explain import Explain
 from waypost.pipeline.intake import Intake
 from waypost.ports.dedup import Dedup
@@ -40,7 +40,7 @@ def intake_of(
         ids=RandomIds(context.clock),
         telemetry=context.telemetry,
         defaults={app: chosen.defaults for app, chosen in config.apps.items()},
-        direct=Direct(
+        direct=DirectDevices(
             devices, {app: registration_checks(app, chosen, installed()) for app, chosen in config.apps.items()}
         ),
         backlog=lambda: worker.backlog,
@@ -108,5 +108,5 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
         operating_only=Role.API not in config.does(),
         channels=tuple(plugin.channel for plugin in plugins),
         platforms=tuple(sorted(context.routing.channels)),
-        device_checks=intake.direct.checks,
+        device_checks={app: registration_checks(app, chosen, plugins) for app, chosen in config.apps.items()},
     )

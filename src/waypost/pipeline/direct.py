@@ -12,30 +12,27 @@ from typing import Final
 
 from msgspec import Struct
 
-from waypost.domain.device import Device, Platform, Registration, RegistrationCheck, registration_faults
+from waypost.domain.device import Platform, Registration, RegistrationCheck, registration_faults
 from waypost.domain.errors import Fault, InvalidRequest
 from waypost.domain.ids import AppId
 from waypost.domain.submission import Submission
 from waypost.domain.submitted_device import SubmittedAddress, ownerless
 from waypost.domain.time import Instant
-from waypost.ports.devices import Devices
+from waypost.ports.devices import Devices, Named
 
 AT_ONCE: Final = 50
 """The most tokens that are registered at once."""
 
-Named = Device | Registration | InvalidRequest | None
-"""The device that has the token, how it is to be registered, what is wrong with it; None where none is named."""
 
-
-class Direct(Struct, frozen=True):
-    """The devices that submissions name by their tokens."""
+class DirectDevices(Struct, frozen=True):
+    """The devices that submissions name by their tokens (fulfils ports.devices.Direct)."""
 
     devices: Devices
     checks: Mapping[AppId, Mapping[Platform, RegistrationCheck]]
     """Of each app, what the channels of its platforms could never send to."""
 
     async def named(self, app: AppId, submissions: Sequence[Submission], now: Instant) -> list[Named]:
-        """Find the device that each submission names; nothing is kept yet."""
+        """See Direct."""
         found: list[Named] = [
             None if each.device is None else self._described(app, each.device, now) for each in submissions
         ]
@@ -47,7 +44,7 @@ class Direct(Struct, frozen=True):
         return found
 
     async def keep(self, named: Iterable[Named], now: Instant) -> None:
-        """Register what nobody had; Unavailable where that cannot be."""
+        """See Direct."""
         new = list({each.token: each for each in named if isinstance(each, Registration)}.values())
         for n in range(0, len(new), AT_ONCE):
             await asyncio.gather(*(self.devices.upsert(each, now, 0) for each in new[n : n + AT_ONCE]))

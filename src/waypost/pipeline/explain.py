@@ -20,9 +20,8 @@ from waypost.domain.recipient import FactsReader, Recipient
 from waypost.domain.routing import After, Candidate, RoutingTable, Ruling
 from waypost.domain.settlement import Parked, Suppressed
 from waypost.domain.submission import Defaults, Submission
-from waypost.pipeline.direct import Direct
 from waypost.ports.clock import Clock, Ids
-from waypost.ports.devices import Devices
+from waypost.ports.devices import Devices, Direct
 from waypost.ports.sender import Rendered, Sender
 
 

@@ -17,9 +17,9 @@ from waypost.domain.notification import Lane, lane_of
 from waypost.domain.scope import Scope
 from waypost.domain.submission import Defaults, Submission
 from waypost.domain.time import SECOND_MS, Instant, later
-from waypost.pipeline.direct import Direct, Named
 from waypost.ports.clock import Clock, Ids
 from waypost.ports.dedup import Dedup
+from waypost.ports.devices import Direct, Named
 from waypost.ports.pressure import CALM, Pressure
 from waypost.ports.work import Acceptance, Accepted, NewNotification, NotReplayable, Replay, Unwritten, Work
 from waypost.telemetry import Metric, Telemetry

@@ -44,7 +44,7 @@ from waypost.entrypoints.rest.api import Api, Readiness
 from waypost.entrypoints.rest.app import build_app
 from waypost.entrypoints.rest.settings import RestSettings
 from waypost.pipeline.bulk_intake import BulkIntake
-from waypost.pipeline.direct import Direct
+from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.explain import Explain
 from waypost.pipeline.intake import Intake
 from waypost.ports.keys import ApiKey
@@ -119,7 +119,7 @@ class Service:
         dedup = MemoryDedup(self.store, self.clock)
         plugins, bare = installed(), AppSettings()
         checks = {app: content_checks(bare, plugins) for app in defaults}
-        direct = Direct(self.devices, {app: registration_checks(app, bare, plugins) for app in defaults})
+        direct = DirectDevices(self.devices, {app: registration_checks(app, bare, plugins) for app in defaults})
         intake = Intake(
             self.work,
             dedup,

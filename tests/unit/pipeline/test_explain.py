@@ -24,7 +24,7 @@ from waypost.domain.settlement import Suppressed
 from waypost.domain.submission import Defaults, Submission
 from waypost.domain.submitted_device import SubmittedAddress
 from waypost.domain.time import later
-from waypost.pipeline.direct import Direct
+from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.explain import Explain
 from waypost.telemetry import Silent
 
@@ -51,7 +51,7 @@ async def explaining(*devices: tuple[str, Platform]) -> Explain:
         CredentialId.of(DEMO, "fcm"), FcmSettings(service_account_file="none"), clock=clock, telemetry=Silent()
     )
     table = RoutingTable(CHANNELS, {DEMO: {Channel("fcm"): (sender.credential,)}}, RULES)
-    direct = Direct(registry, {DEMO: {Platform("android"): is_token_alone}})
+    direct = DirectDevices(registry, {DEMO: {Platform("android"): is_token_alone}})
     return Explain(
         registry, direct, {sender.credential: sender}, table, {DEMO: Defaults(dedup_window_s=60)}, clock, OneId()
     )
