@@ -56,6 +56,24 @@ async def test_a_first_call_creates_a_device(registry: RegistryUnderTest) -> Non
     assert (await registry.devices.for_users([(APP, ANN)])) == [[registered.device]]
 
 
+async def test_a_token_is_looked_up_for_the_active_device_that_has_it(registry: RegistryUnderTest) -> None:
+    """Each in the order asked; what is inactive, another app's or nobody's is None."""
+    first = (await register(registry, called("d", "t1"))).device
+    await register(registry, called("e", "t2", BOB))
+    assert await registry.devices.deactivate(APP, BOB, DeviceId("e"))
+    await register(registry, called("f", "t3", BOB, AppId("other")))
+    assert await registry.devices.with_tokens(APP, ["t3", "t2", "t1", "nobody", "t1"]) == [
+        None,
+        None,
+        first,
+        None,
+        first,
+    ]
+    taken = (await register(registry, called("g", "t1", BOB))).device
+    assert await registry.devices.with_tokens(APP, ["t1"]) == [taken]
+    assert await registry.devices.with_tokens(APP, []) == []
+
+
 class _Newer(Words):
     """Words of a version that comes after this one."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -15,11 +16,13 @@ from tests.adapters.redis.noted import Noted
 from tests.contract.clock import StoppedClock
 from tests.contract.sources import RedisSourceUnderTest, body, redis_source_under_test
 from tests.memory.dedup import MemoryDedup
+from tests.memory.devices import MemoryDevices
 from tests.memory.store import MemoryStore
 from tests.memory.work import MemoryWork
 from tests.unbounded import UNBOUNDED
 from waypost.adapters.in_process.limiter import MemoryLimiter
 from waypost.domain.backlog import Backlog
+from waypost.domain.device import Platform, is_token_alone
 from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.domain.ids import AppId, CallerId
 from waypost.domain.limits import FixedWindow
@@ -29,6 +32,7 @@ from waypost.domain.submission import Defaults
 from waypost.domain.time import HOUR_MS
 from waypost.entrypoints.limits import Bounds, EntrypointLimits
 from waypost.entrypoints.streams.stream_intake import BATCHES_AT_ONCE, StreamIntake
+from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.intake import Caller, Intake
 from waypost.ports.source import Foreign
 from waypost.ports.work import Acceptance, Accepted, InProgress, NewNotification, Replay
@@ -80,6 +84,7 @@ class Bench:
         self.clock = StoppedClock()
         self.store = MemoryStore()
         self.work = Reluctant(self.store, self.clock)
+        self.devices = MemoryDevices(self.store)
         self.noted = Noted()
         self.full = False
 
@@ -95,6 +100,7 @@ class Bench:
             RandomIds(self.clock),
             self.noted,
             {APP: Defaults()},
+            DirectDevices(self.devices, {APP: {Platform("android"): is_token_alone}}),
             backlog=lambda: Backlog(1, True, {(Lane.NORMAL, APP): 1} if self.full else {}),
         )
         door = StreamIntake(
@@ -158,6 +164,18 @@ async def test_what_cannot_be_accepted_now_waits_and_nothing_more_is_read(
         assert door.fault is None
     assert Counter(bench.work.accepted) == {f"user-{n}": 1 for n in range(10 * BATCH)}
     assert bench.noted.events.count(Event.SOURCE_RESUMED) == 1
+
+
+async def test_a_message_may_name_a_device_by_its_token(bench: Bench) -> None:
+    """It is kept before the notification is, and read again it is the same device."""
+    said = {"device": {"platform": "android", "token": "t-1"}, "title": "Hi"}
+    payload = json.dumps(said).encode()
+    await bench.source.write(payload, payload)
+    async with bench.door():
+        await bench.all_done()
+    (kept,) = await bench.devices.with_tokens(APP, ["t-1"])
+    assert kept is not None
+    assert bench.work.accepted == [kept.user_id, kept.user_id]
 
 
 async def test_what_waits_when_the_process_stops_is_for_the_others_at_once(bench: Bench) -> None:

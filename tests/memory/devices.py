@@ -50,6 +50,11 @@ class MemoryDevices:
         chosen = [device for device in owned if inactive or device.active]
         return sorted(chosen, key=lambda device: (-device.registered_at, device.device_id))
 
+    async def with_tokens(self, app: AppId, tokens: Sequence[str]) -> list[Device | None]:
+        """See Devices."""
+        active = {each.token: each for each in self._devices.values() if each.active and each.app == app}
+        return [active.get(token) for token in tokens]
+
     async def deactivate(self, app: AppId, user_id: UserId, device_id: DeviceId) -> bool:
         """See Devices."""
         device = self._devices.get((app, user_id, device_id))

@@ -15,9 +15,11 @@ from waypost.entrypoints.limits import EntrypointLimits
 from waypost.entrypoints.rest.api import Api, Readiness
 from waypost.features.parts import Ground
 from waypost.pipeline.bulk_intake import BulkIntake
+from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.explain import Explain
 from waypost.pipeline.intake import Intake
 from waypost.ports.dedup import Dedup
+from waypost.ports.devices import Devices
 from waypost.ports.tokens import TokenVerifier
 from waypost.runtime.clock import RandomIds
 from waypost.runtime.delivery_context import DeliveryContext
@@ -28,7 +30,7 @@ from waypost.stores.sql.store import Store
 
 
 def intake_of(
-    config: Config, stack_parts: StackParts, dedup: Dedup, context: DeliveryContext, worker: Worker
+    config: Config, stack_parts: StackParts, dedup: Dedup, context: DeliveryContext, devices: Devices, worker: Worker
 ) -> Intake:
     """Build the intake, which takes submissions in, whatever entry point they come by."""
     return Intake(
@@ -38,6 +40,9 @@ def intake_of(
         ids=RandomIds(context.clock),
         telemetry=context.telemetry,
         defaults={app: chosen.defaults for app, chosen in config.apps.items()},
+        direct=DirectDevices(
+            devices, {app: registration_checks(app, chosen, installed()) for app, chosen in config.apps.items()}
+        ),
         backlog=lambda: worker.backlog,
         pressure=stack_parts.pressure,
         announce=worker.wake,
@@ -79,7 +84,15 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
         marks=store.marks,
         outbox=store.outbox,
         explain=Explain(
-            duty_context.devices, context.senders, context.routing, defaults, context.clock, ids, checks, context.facts
+            duty_context.devices,
+            intake.direct,
+            context.senders,
+            context.routing,
+            defaults,
+            context.clock,
+            ids,
+            checks,
+            context.facts,
         ),
         clock=context.clock,
         telemetry=context.telemetry,

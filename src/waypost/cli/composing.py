@@ -36,6 +36,8 @@ _OPTIONS = (
     click.option(
         "--device", "device_ids", multiple=True, metavar="ID", help="Send only to this device; may be repeated."
     ),
+    click.option("--token", help="In place of USER_ID: the token of a device; with --platform."),
+    click.option("--platform", help="The platform of that device: android, ios, web, ios_fcm or web_fcm."),
     click.option("--scheduled-at", metavar="TIME", help="Earliest time of sending, such as 2026-01-31T09:00:00Z."),
     click.option("--idempotency-key", help="A repeated key is accepted only once."),
     click.option(
@@ -74,12 +76,17 @@ def composed(fields: dict[str, Any]) -> Submission:
     """Build the notification from *fields* (what the options gave); options win over the file."""
     file: TextIO | None = fields.pop("file")
     notification: dict[str, Any] = read_object(file) if file is not None else {}
+    token, platform = fields.pop("token"), fields.pop("platform")
+    if (token is None) != (platform is None):
+        raise click.UsageError("--token and --platform belong together.")
+    if token is not None:
+        notification["device"] = {"platform": platform, "token": token}
     data = dict(pair(text, "--data") for text in fields.pop("data"))
     notification |= {name: value for name, value in fields.items() if value not in (None, ())}
     if data:
         notification["data"] = notification.get("data", {}) | data
-    if "user_id" not in notification:
-        raise click.UsageError("Say whom to tell: give a USER_ID.")
+    if not {"user_id", "device", "to"} & notification.keys():
+        raise click.UsageError("Say whom to tell: give a USER_ID, or --token with its --platform.")
     return cast("Submission", notification)  # the API says what is wrong with it
 
 

@@ -64,7 +64,7 @@ def list_(client: Client, user_id: str, inactive: bool, as_json: bool) -> None:
 @devices.command()
 @click.argument("user_id")
 @click.argument("device_id")
-@click.option("--platform", required=True, help="ios, android, web, or what a plug-in serves.")
+@click.option("--platform", required=True, help="android, ios, web, ios_fcm, web_fcm, or what a plug-in serves.")
 @click.option("--token", required=True, help="The provider's token; for web the endpoint of the subscription.")
 @click.option("--p256dh", help="For web: the subscription's public key (base64url).")
 @click.option("--auth", help="For web: the subscription's secret (base64url).")

@@ -38,13 +38,14 @@ ARRIVED = frozenset({"sent", "partial", "delivered"})
 @api_options
 @as_json_option
 def send(client: Client, many: TextIO | None, wait: bool, wait_timeout_s: float, as_json: bool, **fields: Any) -> None:
-    """Send a notification to USER_ID.
+    """Send a notification to USER_ID, or to one device by its token.
 
     \b
     Examples:
       waypost send alice --title "Your parcel is here" --body "Left at the front door." --wait
       waypost send alice --kind silent --data sync=inbox
       waypost send alice --title Hi --data order=7 --urgency high --ttl 600 --idempotency-key order-7
+      waypost send --token "$REGISTRATION_TOKEN" --platform android --title Hi
       waypost send --many notifications.ndjson
       echo '{"user_id": "alice", "title": "Hi"}' | waypost send --from -
     """

@@ -30,11 +30,36 @@ class SubmittedBroadcast(TypedDict):
     name: str
 
 
+class SubmittedKeys(TypedDict):
+    """The keys of a push subscription as ``PushSubscription.getKey`` gives them: base64url."""
+
+    p256dh: str
+    auth: str
+
+
+class SubmittedSubscription(TypedDict):
+    """A browser's subscription as ``PushSubscription.toJSON()`` gives it."""
+
+    endpoint: str
+    keys: SubmittedKeys
+    expirationTime: NotRequired[float | None]
+
+
+class SubmittedAddress(TypedDict):
+    """A device named by its token, whoever's it is: ``token`` (and ``keys``), or ``subscription``."""
+
+    platform: str
+    token: NotRequired[str]
+    keys: NotRequired[SubmittedKeys]
+    subscription: NotRequired[SubmittedSubscription]
+
+
 class Submission(TypedDict, total=False):
-    """A notification to send: ``user_id``, and a title, a body or data."""
+    """A notification to send: ``user_id``, ``device`` or ``to``, and a title, a body or data."""
 
     user_id: str
     to: SubmittedBroadcast
+    device: SubmittedAddress
     device_ids: list[str]
     kind: Literal["visible", "silent"]
     urgency: Literal["critical", "high", "normal", "low"]
@@ -203,19 +228,13 @@ class DeadPage(TypedDict):
     next: str | None
 
 
-class SubmittedKeys(TypedDict):
-    """The keys of a push subscription as ``PushSubscription.getKey`` gives them: base64url."""
-
-    p256dh: str
-    auth: str
-
-
 class SubmittedDevice(TypedDict):
     """A device to register."""
 
     platform: str
-    token: str
+    token: NotRequired[str]
     keys: NotRequired[SubmittedKeys]
+    subscription: NotRequired[SubmittedSubscription]
     expiration_time: NotRequired[float]
     app_version: NotRequired[str]
     os_version: NotRequired[str]

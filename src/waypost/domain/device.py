@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, NewType
 
 from msgspec import Struct
@@ -141,6 +141,12 @@ def registered(registration: Registration, before: Device | None, now: Instant) 
 
 RegistrationCheck = Callable[[Registration], list[Fault]]
 """The check of a registration for what a channel could never send to; the faults are named as in the API."""
+
+
+def registration_faults(registration: Registration, checks: Mapping[Platform, RegistrationCheck]) -> list[Fault]:
+    """List what the channel of its platform could never send to; *checks* are those of all platforms."""
+    check = checks.get(registration.platform)
+    return check(registration) if check else [Fault("platform", f"must be one of {', '.join(sorted(checks))}")]
 
 
 def has_no_keys(registration: Registration) -> list[Fault]:

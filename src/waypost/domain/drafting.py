@@ -12,6 +12,7 @@ from waypost.domain.audience import Audience
 from waypost.domain.channel import Channel
 from waypost.domain.content import Action, Content, Kind
 from waypost.domain.dedup import Claim, ClaimKind, body_hash, content_key, idempotency_key, said_key
+from waypost.domain.device import Device, Registration
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
 from waypost.domain.notification import Notification, lane_of
@@ -44,10 +45,11 @@ def draft(
     defaults: Defaults,
     now: Instant,
     checks: Sequence[ContentCheck] = (),
+    device: Device | Registration | None = None,
 ) -> Draft:
     """Make the notification that a submission asks for; InvalidRequest carries every fault found.
 
-    *checks* are those of the channels that its app can send through.
+    *checks* are those of the channels that its app can send through; *device* is the one that it names by its token.
     """
     found = faults(submission)
     if submission.scheduled_at is not None and from_datetime(submission.scheduled_at) > later(now, SCHEDULE_LIMIT_MS):
@@ -56,7 +58,7 @@ def draft(
     found += [fault for check in checks for fault in check(content, submission.kind)]
     if found:
         raise InvalidRequest(tuple(found))
-    notification = _notification(submission, content, notification_id, app, caller, defaults, now)
+    notification = _notification(submission, content, notification_id, app, caller, defaults, now, device)
     stored_bytes = len(_stored.encode(notification.content)) + len(notification.user_id)
     if stored_bytes > STORED_LIMIT_BYTES:
         why = f"{stored_bytes} bytes as stored, at most {STORED_LIMIT_BYTES}"
@@ -75,6 +77,7 @@ def _notification(
     caller: CallerId,
     defaults: Defaults,
     now: Instant,
+    device: Device | Registration | None,
 ) -> Notification:
     ttl_ms = (defaults.ttl_s if submission.ttl is None else submission.ttl) * SECOND_MS
     scheduled_at = None if submission.scheduled_at is None else from_datetime(submission.scheduled_at)
@@ -84,7 +87,7 @@ def _notification(
         id=notification_id,
         app=app,
         caller=caller,
-        user_id=UserId(submission.user_id or (content.to.label if content.to is not None else "")),
+        user_id=_user_of(submission, content, device),
         content=content,
         created_at=now,
         expires_at=later(scheduled_at or now, ttl_ms),
@@ -93,10 +96,16 @@ def _notification(
         kind=submission.kind,
         urgency=submission.urgency,
         guarantee=submission.guarantee,
-        device_ids=tuple(map(DeviceId, submission.device_ids)),
+        device_ids=tuple(map(DeviceId, submission.device_ids)) if device is None else (device.device_id,),
         scheduled_at=scheduled_at,
         retry_policy=submission.retry_policy,
     )
+
+
+def _user_of(submission: Submission, content: Content, device: Device | Registration | None) -> UserId:
+    if device is not None:
+        return device.user_id
+    return UserId(submission.user_id or (content.to.label if content.to is not None else ""))
 
 
 def _content(submission: Submission) -> Content:

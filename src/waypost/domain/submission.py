@@ -13,6 +13,7 @@ from waypost.domain.content import ApnsPushType, Kind, Urgency
 from waypost.domain.errors import Fault
 from waypost.domain.notification import Guarantee
 from waypost.domain.retry import POLICIES
+from waypost.domain.submitted_device import SubmittedAddress
 from waypost.domain.text import Text
 from waypost.domain.time import DAY_MS
 
@@ -59,14 +60,20 @@ class Submission(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     """The body of ``POST /v1/notifications``."""
 
     user_id: Annotated[
-        Identity | None, Meta(description="The recipient; omitted if `to` is given.", examples=["user-1"])
+        Identity | None, Meta(description="The recipient; omitted if `to` or `device` is given.", examples=["user-1"])
     ] = None
     to: Annotated[SubmittedBroadcast | None, Meta(description="An audience at a provider, in place of a user.")] = None
+    device: Annotated[
+        SubmittedAddress | None,
+        Meta(description="One device by its token, in place of a user. A token that nobody has registered is kept."),
+    ] = None
     device_ids: Annotated[
         tuple[Identity, ...], Meta(max_length=50, description="Restricts delivery to these devices of the user.")
     ] = ()
     kind: Kind = Kind.VISIBLE
-    urgency: Urgency = Urgency.NORMAL
+    urgency: Annotated[
+        Urgency, Meta(description="`low` waits until it suits the battery; all else that is shown comes at once.")
+    ] = Urgency.NORMAL
     title: Annotated[Line | None, Meta(examples=["Your parcel is here"])] = None
     subtitle: Line | None = None
     body: Annotated[str | None, Meta(examples=["Left at the front door."])] = None
@@ -162,12 +169,15 @@ def faults(submission: Submission) -> list[Fault]:
 
 
 def _recipient_faults(submission: Submission) -> Iterator[Fault]:
-    if submission.to is None:
+    if submission.device is not None:
+        if submission.user_id is not None or submission.to is not None:
+            yield Fault("device", "stands in place of user_id and to; leave them out")
+    elif submission.to is None:
         if submission.user_id is None:
             yield Fault("user_id", "required")
     elif submission.user_id is not None:
         yield Fault("to", "names everybody who listens; leave user_id out")
-    elif submission.device_ids:
+    if submission.device_ids and (submission.to is not None or submission.device is not None):
         yield Fault("device_ids", "are a user's")
 
 

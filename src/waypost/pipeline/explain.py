@@ -10,7 +10,9 @@ from waypost.domain.channel import Channel
 from waypost.domain.credential import CredentialId
 from waypost.domain.dedup import ClaimKind, content_hash
 from waypost.domain.delivery import delivery_of
+from waypost.domain.device import Registration, registered
 from waypost.domain.drafting import ContentCheck, draft
+from waypost.domain.errors import InvalidRequest
 from waypost.domain.ids import AppId, CallerId, DeviceId
 from waypost.domain.message import message_of
 from waypost.domain.notification import Notification
@@ -19,7 +21,7 @@ from waypost.domain.routing import After, Candidate, RoutingTable, Ruling
 from waypost.domain.settlement import Parked, Suppressed
 from waypost.domain.submission import Defaults, Submission
 from waypost.ports.clock import Clock, Ids
-from waypost.ports.devices import Devices
+from waypost.ports.devices import Devices, Direct
 from waypost.ports.sender import Rendered, Sender
 
 
@@ -56,6 +58,7 @@ class Explain(Struct, frozen=True):
     """A stage that walks a submission through the pure decisions, as intake and route would."""
 
     devices: Devices
+    direct: Direct
     senders: Mapping[CredentialId, Sender]
     routing: RoutingTable
     defaults: Mapping[AppId, Defaults]
@@ -69,13 +72,19 @@ class Explain(Struct, frozen=True):
     async def explain(self, app: AppId, caller: CallerId, submission: Submission) -> Explanation:
         """Explain what would become of *submission*; InvalidRequest where it would be refused."""
         (new_id,) = self.ids.next(1)
-        made = draft(submission, new_id, app, caller, self.defaults[app], self.clock.now(), self.checks.get(app, ()))
+        now = self.clock.now()
+        (device,) = await self.direct.named(app, [submission], now)
+        if isinstance(device, InvalidRequest):
+            raise device
+        made = draft(submission, new_id, app, caller, self.defaults[app], now, self.checks.get(app, ()), device)
         notification = made.notification
         user = [(app, notification.user_id)]
         (devices,) = await self.devices.for_users(user)
+        if isinstance(device, Registration):
+            devices = [registered(device, None, now)]
         (facts,) = ({},) if self.facts is None else await self.facts(user)
         recipient = Recipient(devices, facts)
-        routed = self.routing.route(notification, recipient, self.clock.now())
+        routed = self.routing.route(notification, recipient, now)
         return Explanation(
             notification,
             content_hash(notification.content),

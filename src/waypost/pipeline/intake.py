@@ -19,6 +19,7 @@ from waypost.domain.submission import Defaults, Submission
 from waypost.domain.time import SECOND_MS, Instant, later
 from waypost.ports.clock import Clock, Ids
 from waypost.ports.dedup import Dedup
+from waypost.ports.devices import Direct, Named
 from waypost.ports.pressure import CALM, Pressure
 from waypost.ports.work import Acceptance, Accepted, NewNotification, NotReplayable, Replay, Unwritten, Work
 from waypost.telemetry import Metric, Telemetry
@@ -48,6 +49,7 @@ class Intake(Struct, frozen=True):
     ids: Ids
     telemetry: Telemetry
     defaults: Mapping[AppId, Defaults]
+    direct: Direct
     backlog: Callable[[], Backlog]
     """Returns what waits already."""
     pressure: Callable[[], Pressure] = lambda: CALM
@@ -66,7 +68,10 @@ class Intake(Struct, frozen=True):
         lanes = {lane_of(each.kind, each.urgency) for each in submissions}
         self.shed(caller.app, 1.0 if Lane.CRITICAL in lanes else _SHED_FROM)
         self._refuse_if_full(caller.app, lanes)
-        drafts = self._drafts(caller, submissions)
+        named = await self.direct.named(caller.app, submissions, self.clock.now())
+        drafts = self._drafts(caller, submissions, named)
+        kept = [each for each, made in zip(named, drafts, strict=True) if isinstance(made, Draft)]
+        await self.direct.keep(kept, self.clock.now())
         arrivals = [NewNotification(made.notification, made.claims) for made in drafts if isinstance(made, Draft)]
         answers = iter(await self.work.accept(arrivals) if arrivals else ())
         results = [next(answers) if isinstance(made, Draft) else made for made in drafts]
@@ -93,7 +98,7 @@ class Intake(Struct, frozen=True):
     async def forget(self, caller: Caller, submission: Submission) -> int:
         """End the dedup windows that *submission* would meet, so that it is new again; return how many were open."""
         (new_id,) = self.ids.next(1)
-        made = self._draft(caller, submission, new_id, self.clock.now())
+        made = self._draft(caller, submission, new_id, self.clock.now(), None)
         if isinstance(made, InvalidRequest):
             raise made
         return await self.dedup.forget(keys_of(submission, made.notification))
@@ -119,17 +124,24 @@ class Intake(Struct, frozen=True):
                     assert_never(never)
             raise Unavailable(why, ErrorCode.BACKLOG_FULL, retry_after_s=5)
 
-    def _drafts(self, caller: Caller, submissions: Sequence[Submission]) -> list[Draft | InvalidRequest]:
+    def _drafts(
+        self, caller: Caller, submissions: Sequence[Submission], named: Sequence[Named]
+    ) -> list[Draft | InvalidRequest]:
         now = self.clock.now()
         ids = self.ids.next(len(submissions))
-        return [self._draft(caller, each, new_id, now) for each, new_id in zip(submissions, ids, strict=True)]
+        return [
+            self._draft(caller, each, new_id, now, device)
+            for each, new_id, device in zip(submissions, ids, named, strict=True)
+        ]
 
     def _draft(
-        self, caller: Caller, submission: Submission, notification_id: NotificationId, now: Instant
+        self, caller: Caller, submission: Submission, notification_id: NotificationId, now: Instant, device: Named
     ) -> Draft | InvalidRequest:
-        checks = self.checks.get(caller.app, ())
+        if isinstance(device, InvalidRequest):
+            return device
+        checks, defaults = self.checks.get(caller.app, ()), self.defaults[caller.app]
         try:
-            return draft(submission, notification_id, caller.app, caller.name, self.defaults[caller.app], now, checks)
+            return draft(submission, notification_id, caller.app, caller.name, defaults, now, checks, device)
         except InvalidRequest as invalid:
             return invalid
 

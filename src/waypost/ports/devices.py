@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
 from waypost.domain.device import Device, Registration
+from waypost.domain.errors import InvalidRequest
 from waypost.domain.ids import AppId, DeviceId, UserId
+from waypost.domain.submission import Submission
 from waypost.domain.time import Instant
 
 
@@ -64,6 +66,10 @@ class Devices(Lookup, Protocol):
         """Return a user's devices, newest registration first; with *inactive*, the deactivated ones too."""
         ...
 
+    async def with_tokens(self, app: AppId, tokens: Sequence[str]) -> list[Device | None]:
+        """Return the active device that has each token, in the order asked; None where none has."""
+        ...
+
     async def deactivate(self, app: AppId, user_id: UserId, device_id: DeviceId) -> bool:
         """Stop sending to a device; False if there is no such active device."""
         ...
@@ -88,4 +94,20 @@ class Devices(Lookup, Protocol):
 
         The users come in an order of the store's own, each with all devices by id.
         """
+        ...
+
+
+Named = Device | Registration | InvalidRequest | None
+"""The device that has a token, how it is to be registered, or what is wrong with it; None where none is named."""
+
+
+class Direct(Protocol):
+    """The devices that submissions name by their tokens."""
+
+    async def named(self, app: AppId, submissions: Sequence[Submission], now: Instant) -> list[Named]:
+        """Find the device that each submission names; nothing is kept yet."""
+        ...
+
+    async def keep(self, named: Iterable[Named], now: Instant) -> None:
+        """Register what nobody had; Unavailable where that cannot be."""
         ...

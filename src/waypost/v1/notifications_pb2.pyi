@@ -125,7 +125,7 @@ DELIVERY_STATUS_CANCELLED: DeliveryStatus
 DELIVERY_STATUS_UNKNOWN: DeliveryStatus
 
 class Submission(_message.Message):
-    __slots__ = ("user_id", "to", "device_ids", "kind", "urgency", "title", "subtitle", "body", "data", "image", "icon", "link", "actions", "sound", "badge", "category", "thread", "android_channel", "collapse_key", "ttl", "scheduled_at", "idempotency_key", "dedup_window", "guarantee", "overrides", "push_type", "retry_policy", "type")
+    __slots__ = ("user_id", "to", "device_ids", "kind", "urgency", "title", "subtitle", "body", "data", "image", "icon", "link", "actions", "sound", "badge", "category", "thread", "android_channel", "collapse_key", "ttl", "scheduled_at", "idempotency_key", "dedup_window", "guarantee", "overrides", "push_type", "retry_policy", "type", "device")
     class OverridesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -161,6 +161,7 @@ class Submission(_message.Message):
     PUSH_TYPE_FIELD_NUMBER: _ClassVar[int]
     RETRY_POLICY_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
     user_id: str
     to: Broadcast
     device_ids: _containers.RepeatedScalarFieldContainer[str]
@@ -189,7 +190,8 @@ class Submission(_message.Message):
     push_type: PushType
     retry_policy: str
     type: str
-    def __init__(self, user_id: _Optional[str] = ..., to: _Optional[_Union[Broadcast, _Mapping]] = ..., device_ids: _Optional[_Iterable[str]] = ..., kind: _Optional[_Union[Kind, str]] = ..., urgency: _Optional[_Union[Urgency, str]] = ..., title: _Optional[str] = ..., subtitle: _Optional[str] = ..., body: _Optional[str] = ..., data: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., image: _Optional[str] = ..., icon: _Optional[str] = ..., link: _Optional[str] = ..., actions: _Optional[_Iterable[_Union[Action, _Mapping]]] = ..., sound: _Optional[str] = ..., badge: _Optional[int] = ..., category: _Optional[str] = ..., thread: _Optional[str] = ..., android_channel: _Optional[str] = ..., collapse_key: _Optional[str] = ..., ttl: _Optional[int] = ..., scheduled_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., idempotency_key: _Optional[str] = ..., dedup_window: _Optional[int] = ..., guarantee: _Optional[_Union[Guarantee, str]] = ..., overrides: _Optional[_Mapping[str, _struct_pb2.Struct]] = ..., push_type: _Optional[_Union[PushType, str]] = ..., retry_policy: _Optional[str] = ..., type: _Optional[str] = ...) -> None: ...
+    device: DeviceAddress
+    def __init__(self, user_id: _Optional[str] = ..., to: _Optional[_Union[Broadcast, _Mapping]] = ..., device_ids: _Optional[_Iterable[str]] = ..., kind: _Optional[_Union[Kind, str]] = ..., urgency: _Optional[_Union[Urgency, str]] = ..., title: _Optional[str] = ..., subtitle: _Optional[str] = ..., body: _Optional[str] = ..., data: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., image: _Optional[str] = ..., icon: _Optional[str] = ..., link: _Optional[str] = ..., actions: _Optional[_Iterable[_Union[Action, _Mapping]]] = ..., sound: _Optional[str] = ..., badge: _Optional[int] = ..., category: _Optional[str] = ..., thread: _Optional[str] = ..., android_channel: _Optional[str] = ..., collapse_key: _Optional[str] = ..., ttl: _Optional[int] = ..., scheduled_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., idempotency_key: _Optional[str] = ..., dedup_window: _Optional[int] = ..., guarantee: _Optional[_Union[Guarantee, str]] = ..., overrides: _Optional[_Mapping[str, _struct_pb2.Struct]] = ..., push_type: _Optional[_Union[PushType, str]] = ..., retry_policy: _Optional[str] = ..., type: _Optional[str] = ..., device: _Optional[_Union[DeviceAddress, _Mapping]] = ...) -> None: ...
 
 class Action(_message.Message):
     __slots__ = ("id", "title", "link", "icon")
@@ -212,6 +214,24 @@ class Broadcast(_message.Message):
     kind: str
     name: str
     def __init__(self, channel: _Optional[str] = ..., kind: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
+
+class DeviceAddress(_message.Message):
+    __slots__ = ("platform", "token", "keys")
+    PLATFORM_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    platform: str
+    token: str
+    keys: SubscriptionKeys
+    def __init__(self, platform: _Optional[str] = ..., token: _Optional[str] = ..., keys: _Optional[_Union[SubscriptionKeys, _Mapping]] = ...) -> None: ...
+
+class SubscriptionKeys(_message.Message):
+    __slots__ = ("p256dh", "auth")
+    P256DH_FIELD_NUMBER: _ClassVar[int]
+    AUTH_FIELD_NUMBER: _ClassVar[int]
+    p256dh: str
+    auth: str
+    def __init__(self, p256dh: _Optional[str] = ..., auth: _Optional[str] = ...) -> None: ...
 
 class Submitted(_message.Message):
     __slots__ = ("id", "status", "content_hash", "deduplicated", "record_id")

@@ -49,6 +49,7 @@ from waypost.entrypoints.rest.api import Api, Readiness
 from waypost.entrypoints.rest.app import build_app
 from waypost.entrypoints.rest.settings import RestSettings
 from waypost.pipeline.bulk_intake import BulkIntake
+from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.explain import Explain
 from waypost.pipeline.intake import Intake
 from waypost.ports.keys import ApiKey
@@ -149,6 +150,7 @@ class Service:
         )
         plugins, bare = installed(), AppSettings()
         checks = {app: content_checks(bare, plugins) for app in defaults}
+        direct = DirectDevices(self.devices, {app: registration_checks(app, bare, plugins) for app in defaults})
         intake = Intake(
             self.work,
             self.stores.dedup,
@@ -156,6 +158,7 @@ class Service:
             ids,
             self.telemetry,
             defaults,
+            direct,
             backlog=lambda: self.backlog,
             checks=checks,
         )
@@ -174,7 +177,14 @@ class Service:
             tags=features.tags(),
             outbox=self.stores.outbox,
             explain=Explain(
-                self.devices, {}, RoutingTable(channels_of(plugins), {}, RULES), defaults, self.clock, ids, checks
+                self.devices,
+                direct,
+                {},
+                RoutingTable(channels_of(plugins), {}, RULES),
+                defaults,
+                self.clock,
+                ids,
+                checks,
             ),
             clock=self.clock,
             telemetry=self.telemetry,
@@ -186,7 +196,7 @@ class Service:
             settings=settings,
             channels=tuple(plugin.channel for plugin in plugins),
             platforms=tuple(sorted(channels_of(plugins))),
-            device_checks={app: registration_checks(app, bare, plugins) for app in defaults},
+            device_checks=direct.checks,
         )
 
     @property

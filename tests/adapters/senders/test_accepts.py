@@ -15,10 +15,12 @@ from tests.adapters.senders.bench import (
     to_ios,
     to_web,
 )
+from tests.unit.adapters.deliveries import delivery
 from waypost.channels.apns.sender import ApnsSender
 from waypost.channels.fcm.sender import FcmSender
 from waypost.channels.webpush.sender import WebPushSender
 from waypost.domain.content import Action, Content, Kind
+from waypost.domain.device import Platform
 from waypost.domain.ids import format_id
 from waypost.domain.outcome import Taken
 from waypost.lab import Lab
@@ -64,6 +66,22 @@ async def test_fcm_takes_visible_and_silent(lab: Lab, fcm: FcmSender) -> None:
     by_id = {record.notification_id: record for record in accepted(lab, "fcm")}
     assert payload_of(lab, by_id[format_id(visible.id)])["message"]["notification"]["title"] == "Title"
     assert "notification" not in payload_of(lab, by_id[format_id(silent.id)])["message"]
+
+
+@pytest.mark.asyncio
+async def test_fcm_takes_what_is_for_ios_and_web_apps(lab: Lab, fcm: FcmSender) -> None:
+    tokens = lab.tokens.make("android", 3, topic=None, environment=None)
+    what = [fresh(FULL), fresh(Content(data={"a": 1}), kind=Kind.SILENT)]
+    asked = [
+        delivery(Platform(platform), token, each)
+        for platform, token in zip(("ios_fcm", "web_fcm", "android"), tokens, strict=True)
+        for each in what
+    ]
+    assert all(isinstance(got, Taken) for got in await outcomes(fcm, asked))
+    parts = [
+        payload_of(lab, record)["message"].keys() & {"android", "apns", "webpush"} for record in accepted(lab, "fcm")
+    ]
+    assert sorted(map(sorted, parts)) == [["android"], ["android"], ["apns"], ["apns"], ["webpush"], ["webpush"]]
 
 
 @pytest.mark.asyncio

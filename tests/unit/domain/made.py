@@ -20,6 +20,8 @@ from waypost.domain.time import DAY_MS, Instant, later
 CHANNELS = {
     Platform("ios"): Channel("apns"),
     Platform("android"): Channel("fcm"),
+    Platform("ios_fcm"): Channel("fcm"),
+    Platform("web_fcm"): Channel("fcm"),
     Platform("web"): Channel("webpush"),
 }
 """As our own plug-ins have them."""

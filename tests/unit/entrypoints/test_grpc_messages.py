@@ -64,6 +64,16 @@ def test_all_who_listen_and_push_types_are_read_as_json_has_them() -> None:
     assert submission(message) == msgspec.convert(said, Submission)
 
 
+def test_a_device_named_by_its_token_is_read_as_json_has_it() -> None:
+    keys = {"p256dh": "BF1z", "auth": "k8JV"}
+    for device in (
+        {"platform": "ios", "token": "ab"},
+        {"platform": "web", "token": "https://push.example", "keys": keys},
+    ):
+        said = {"device": device, "title": "t"}
+        assert submission(json_format.ParseDict(said, pb.Submission())) == msgspec.convert(said, Submission)
+
+
 @given(st.binary(max_size=300))
 @settings(max_examples=300, deadline=None)
 def test_any_bytes_are_a_submission_or_invalid(body: bytes) -> None:

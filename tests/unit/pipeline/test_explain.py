@@ -16,13 +16,15 @@ from waypost.channels.fcm.settings import FcmSettings
 from waypost.domain.channel import Channel
 from waypost.domain.credential import CredentialId
 from waypost.domain.dedup import ClaimKind
-from waypost.domain.device import Platform, Registration
+from waypost.domain.device import Platform, Registration, is_token_alone
 from waypost.domain.errors import Fault, InvalidRequest
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
 from waypost.domain.routing import RULES, Deferred, LeftOut, RoutingTable, Rule
 from waypost.domain.settlement import Suppressed
 from waypost.domain.submission import Defaults, Submission
+from waypost.domain.submitted_device import SubmittedAddress
 from waypost.domain.time import later
+from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.explain import Explain
 from waypost.telemetry import Silent
 
@@ -49,7 +51,10 @@ async def explaining(*devices: tuple[str, Platform]) -> Explain:
         CredentialId.of(DEMO, "fcm"), FcmSettings(service_account_file="none"), clock=clock, telemetry=Silent()
     )
     table = RoutingTable(CHANNELS, {DEMO: {Channel("fcm"): (sender.credential,)}}, RULES)
-    return Explain(registry, {sender.credential: sender}, table, {DEMO: Defaults(dedup_window_s=60)}, clock, OneId())
+    direct = DirectDevices(registry, {DEMO: {Platform("android"): is_token_alone}})
+    return Explain(
+        registry, direct, {sender.credential: sender}, table, {DEMO: Defaults(dedup_window_s=60)}, clock, OneId()
+    )
 
 
 async def test_each_device_shows_what_it_would_be_sent_or_why_nothing() -> None:
@@ -100,6 +105,14 @@ async def test_what_is_too_large_for_a_provider_says_so() -> None:
     assert rendered.size_bytes > rendered.limit_bytes
 
 
+async def test_a_token_that_nobody_has_is_explained_and_not_kept() -> None:
+    explain = await explaining()
+    device = SubmittedAddress(Platform("android"), "t-1")
+    said = await explain.explain(DEMO, BILLING, Submission(device=device, title="Hello"))
+    assert [target.rendered is not None for target in said.targets] == [True]
+    assert await explain.devices.with_tokens(DEMO, ["t-1"]) == [None]
+
+
 async def test_an_invalid_submission_is_refused_as_intake_would() -> None:
     """By the same pure function, and by the same checks of the channels."""
     explain = await explaining()
@@ -107,6 +120,7 @@ async def test_an_invalid_submission_is_refused_as_intake_would() -> None:
         await explain.explain(DEMO, BILLING, Submission(user_id=USER))
     refusing = Explain(
         explain.devices,
+        explain.direct,
         explain.senders,
         explain.routing,
         explain.defaults,

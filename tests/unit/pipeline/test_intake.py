@@ -17,6 +17,7 @@ from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.domain.ids import CallerId
 from waypost.domain.scope import EVERY_SCOPE
 from waypost.domain.submission import Defaults, Submission
+from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.intake import Caller, Intake
 from waypost.ports.pressure import Pressure
 from waypost.ports.work import Accepted, Duplicate
@@ -38,6 +39,7 @@ async def test_a_duplicate_reads_no_registry(tmp_path: Path) -> None:
         bench.ids,
         Silent(),
         {APP: Defaults(dedup_window_s=86_400)},
+        DirectDevices(bench.registry, {}),
         backlog=lambda: Backlog(1_000, is_shared=True),
     )
     said = Submission(user_id=ANN, title="Hello")
@@ -67,6 +69,7 @@ async def test_the_critical_lane_is_shed_last(tmp_path: Path) -> None:
         bench.ids,
         Silent(),
         {APP: Defaults()},
+        DirectDevices(bench.registry, {}),
         lambda: Backlog(1_000, is_shared=True),
         lambda: pressure,
     )

@@ -45,7 +45,8 @@ def _registration_check(_app: AppId, _settings: ApnsSettings | None) -> Registra
 
 def _faults_of(registration: Registration) -> list[Fault]:
     """Check that a token fits into a URL."""
-    bad_token = [] if _TOKEN.fullmatch(registration.token) else [Fault("token", "must be 16 to 100 bytes in hex")]
+    why = "must be 16 to 100 bytes in hex; a token of Firebase's SDK has the platform ios_fcm"
+    bad_token = [] if _TOKEN.fullmatch(registration.token) else [Fault("token", why)]
     return bad_token + has_no_keys(registration)
 
 

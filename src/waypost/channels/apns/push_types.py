@@ -18,7 +18,10 @@ from waypost.domain.errors import Fault
 from waypost.domain.message import Message
 from waypost.domain.time import SECOND_MS
 
+UNLESS_LOW = {Urgency.CRITICAL: "10", Urgency.HIGH: "10", Urgency.NORMAL: "10", Urgency.LOW: "5"}
+"""The priorities of what people see: at once, unless the caller asks to spare the battery (decision 0042)."""
 BY_URGENCY = {Urgency.CRITICAL: "10", Urgency.HIGH: "10", Urgency.NORMAL: "5", Urgency.LOW: "5"}
+"""The priorities of a push whose number Apple limits: 10 counts against an app's budget (requirements S1-T1)."""
 AT_ONCE = dict.fromkeys(Urgency, "10")
 SPARING = dict.fromkeys(Urgency, "5")
 """The priorities of a push to save power: Apple refuses 10 for a background push (requirements S1-T1)."""
@@ -34,7 +37,7 @@ class PushTypeRule(Struct, frozen=True):
 
 
 RULES: dict[ApnsPushType, PushTypeRule] = {
-    ApnsPushType.ALERT: PushTypeRule("", BY_URGENCY),
+    ApnsPushType.ALERT: PushTypeRule("", UNLESS_LOW),
     ApnsPushType.BACKGROUND: PushTypeRule("", SPARING),
     ApnsPushType.LOCATION: PushTypeRule(".location-query", BY_URGENCY),
     ApnsPushType.VOIP: PushTypeRule(".voip", AT_ONCE, limit_bytes=5120),

@@ -12,27 +12,25 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from waypost.channels.fcm.platforms import ANDROID, LONGEST_TTL_S, part_for, ttl_of, without_shown
 from waypost.channels.fcm.service_form import message_of
 from waypost.channels.fcm.settings import CHANNEL, FcmSettings, Form
 from waypost.channels.push.fitting import fitted
 from waypost.channels.push.payload import ANY_ID, ID_KEY, named, overlaid, present, too_large
 from waypost.domain.audience import Audience
-from waypost.domain.content import Content, Kind, Urgency
+from waypost.domain.content import Content, Kind
+from waypost.domain.device import Platform
 from waypost.domain.errors import Fault
 from waypost.domain.ids import NotificationId
 from waypost.domain.message import Message
 from waypost.domain.outcome import Refused
-from waypost.domain.time import DAY_MS, SECOND_MS, Instant
+from waypost.domain.time import SECOND_MS, Instant
 
 PAYLOAD_LIMIT_BYTES = 4096
 TOPIC_LIMIT_BYTES = 2048
 """The most bytes of a message to a topic or a condition (firebase.google.com, "ErrorCode")."""
-LONGEST_TTL_S = 28 * DAY_MS // SECOND_MS
 TARGET_KEYS = ("token", "fid", "topic", "condition", "name")
 """The keys that name the recipient (or the answer) in a message: never taken from an override."""
-
-PRIORITY = {Urgency.CRITICAL: "HIGH", Urgency.HIGH: "HIGH", Urgency.NORMAL: "NORMAL", Urgency.LOW: "NORMAL"}
-"""``android.priority`` (requirements S1-T1)."""
 
 INSTALLATION_PREFIX = "fid:"
 """The prefix of a Firebase installation id that is registered in place of a token."""
@@ -67,9 +65,11 @@ class Rendering(Struct, frozen=True):
         return start + _MESSAGE + kind + msgspec.json.encode(token) + named(self.rest, notification_id)
 
 
-def rendered(message: Message, now: Instant, settings: FcmSettings) -> Rendering | Refused:
-    """Render what goes to each device, shortened where it must and may be; or say why nothing does."""
-    rendering = render(message, now, settings.form)
+def rendered(
+    message: Message, now: Instant, settings: FcmSettings, platform: Platform = ANDROID
+) -> Rendering | Refused:
+    """Render what goes to each device of *platform*, shortened where it must and may be; or say why nothing does."""
+    rendering = render(message, now, settings.form, platform)
     if len(rendering.rest) <= rendering.limit_bytes:  # its JSON is larger than what counts
         return rendering
     refusal = too_large(rendering.size_bytes, rendering.limit_bytes)
@@ -79,20 +79,20 @@ def rendered(message: Message, now: Instant, settings: FcmSettings) -> Rendering
         return refusal
 
     def rendered_with(content: Content) -> Rendering:
-        return render(replace(message, content=content), now, settings.form)
+        return render(replace(message, content=content), now, settings.form, platform)
 
     shorter = fitted(message.content, lambda each: rendered_with(each).size_bytes, rendering.limit_bytes)
     return refusal if shorter is None else rendered_with(shorter)
 
 
-def render(message: Message, now: Instant, form: Form = "waypost") -> Rendering:
-    """Render what goes to each device of *notification*; *now* decides the remaining time to live."""
+def render(message: Message, now: Instant, form: Form = "waypost", platform: Platform = ANDROID) -> Rendering:
+    """Render what goes to each device of *platform*; *now* decides the remaining time to live."""
     content = message.content
     silent = message.kind is Kind.SILENT
     is_ours = silent or form == "waypost"
-    document = _message(message) if is_ours else message_of(content)
-    if is_ours or message.ttl_ms < LONGEST_TTL_S * SECOND_MS:
-        document["android"]["ttl"] = f"{min(message.remaining_ttl_s(now), LONGEST_TTL_S)}s"
+    document = _message(message, now, platform) if is_ours else message_of(content)
+    if not is_ours and message.ttl_ms < LONGEST_TTL_S * SECOND_MS:
+        document["android"]["ttl"] = ttl_of(message, now)
     if message.override:
         document = _overridden(document, message.override, silent=silent)
     data = document["data"] if isinstance(document["data"], dict) else {}
@@ -105,19 +105,13 @@ def render(message: Message, now: Instant, form: Form = "waypost") -> Rendering:
     return Rendering(document, rest, f'"{content.to.kind}":'.encode(), TOPIC_LIMIT_BYTES)
 
 
-def _message(message: Message) -> dict[str, Any]:
+def _message(message: Message, now: Instant, platform: Platform) -> dict[str, Any]:
     """Build the message in Waypost's own form."""
     content = message.content
-    android: dict[str, Any] = {"priority": PRIORITY[message.urgency]}
-    if content.collapse_key:
-        android["collapse_key"] = content.collapse_key
-    document: dict[str, Any] = {"data": {**content.data}, "android": android}
+    document: dict[str, Any] = {"data": {**content.data}, **part_for(platform, message, now)}
     if message.kind is not Kind.SILENT:
         document["data"].update(_extras(content))
         document["notification"] = present({"title": content.title, "body": content.body, "image": content.image})
-        of_android = _android_notification(content)
-        if of_android:
-            android["notification"] = of_android
     return document
 
 
@@ -172,19 +166,6 @@ def is_reserved(key: str) -> bool:
     return key in ("from", "message_type", ID_KEY) or key.startswith(("google", "gcm"))
 
 
-def _android_notification(content: Content) -> dict[str, Any]:
-    icon_is_a_resource = content.icon is not None and "://" not in content.icon
-    return present(
-        {
-            "icon": content.icon if icon_is_a_resource else None,
-            "sound": content.sound,
-            "channel_id": content.android_channel,
-            "tag": content.collapse_key,
-            "notification_count": content.badge,
-        }
-    )
-
-
 def _extras(content: Content) -> dict[str, Any]:
     """Return the fields that FCM has none for, as data that the app can read."""
     return present(
@@ -201,11 +182,7 @@ def _extras(content: Content) -> dict[str, Any]:
 
 def _overridden(document: dict[str, Any], override: dict[str, Any], *, silent: bool) -> dict[str, Any]:
     document = overlaid(document, {key: value for key, value in override.items() if key not in TARGET_KEYS})
-    if silent:
-        document.pop("notification", None)
-        if isinstance(document["android"], dict):
-            document["android"].pop("notification", None)
-    return document
+    return without_shown(document) if silent else document
 
 
 def _text(value: Any) -> str:

@@ -1,13 +1,13 @@
-"""The channel ``fcm``: Android devices."""
+"""The channel ``fcm``: Android devices, and iOS and web apps with Firebase's SDK."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from waypost.channels.fcm.payload import CONDITION, TOPIC, faults
+from waypost.channels.fcm.platforms import PLATFORMS
 from waypost.channels.fcm.settings import CHANNEL, FcmSettings
 from waypost.domain.credential import CredentialId
-from waypost.domain.device import Platform
 from waypost.domain.limits import TokenBucket
 from waypost.ports.plugin import Means, SenderPlugin
 
@@ -30,7 +30,7 @@ https://firebase.google.com/docs/cloud-messaging/throttling-and-quotas and …/c
 PLUGIN: Final = SenderPlugin(
     channel=CHANNEL,
     title="FCM",
-    platforms=(Platform("android"),),
+    platforms=PLATFORMS,
     settings=FcmSettings,
     build=_build,
     content_check=faults,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
+from itertools import groupby
 from typing import Final
 
 from waypost.channels.fcm.errors import asks_for_a_new_access_token, outcome_of
 from waypost.channels.fcm.grants import project_and_grants
 from waypost.channels.fcm.oauth import AccessTokens
 from waypost.channels.fcm.payload import PAYLOAD_LIMIT_BYTES, Rendering, render, rendered
+from waypost.channels.fcm.platforms import ANDROID
 from waypost.channels.fcm.settings import CHANNEL, FcmSettings
 from waypost.channels.fcm.wire import STREAMS, FcmConnections, FcmRequest
 from waypost.channels.push.origin import authority_of, origin_of, post_to, sized, trust
@@ -20,6 +22,7 @@ from waypost.channels.push.watch import CredentialWatch
 from waypost.domain.content import Urgency
 from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
+from waypost.domain.device import Device, Platform
 from waypost.domain.outcome import Refused
 from waypost.http2 import Result, encode_headers
 from waypost.ports.clock import Clock
@@ -100,8 +103,9 @@ class FcmSender:
     def render(self, delivery: Delivery) -> Rendered:
         """Show what ``send`` would put on the wire, without the token and the authorization."""
         now = self._clock.now()
-        got = rendered(delivery.message, now, self._settings)
-        shown = render(delivery.message, now, self._settings.form) if isinstance(got, Refused) else got
+        platform = _platform_of(delivery)
+        got = rendered(delivery.message, now, self._settings, platform)
+        shown = render(delivery.message, now, self._settings.form, platform) if isinstance(got, Refused) else got
         return Rendered(
             headers={"content-type": "application/json"},
             body=shown.body("…", delivery.id, validate_only=self._settings.validate_only),
@@ -123,16 +127,17 @@ class FcmSender:
         await self._wire.close()
 
     def _rendered(self, batch: Sequence[Delivery], report: Report) -> list[Ready]:
-        """Render what can be sent; neighbours with the same message share one rendering."""
+        """Render what can be sent; neighbours with the same message and platform share one rendering."""
         now = self._clock.now()
         ready: list[Ready] = []
-        for message, deliveries in told_alike(batch):
-            got = rendered(message, now, self._settings)
-            if isinstance(got, Refused):
-                for delivery in deliveries:
-                    self._loop.call_soon(report, delivery, got)
-            else:
-                ready += [(delivery, got) for delivery in deliveries]
+        for message, told in told_alike(batch):
+            for platform, deliveries in groupby(told, key=_platform_of):
+                got = rendered(message, now, self._settings, platform)
+                if isinstance(got, Refused):
+                    for delivery in deliveries:
+                        self._loop.call_soon(report, delivery, got)
+                else:
+                    ready += [(delivery, got) for delivery in deliveries]
         return ready
 
     def _request(self, ready: list[Ready], report: Report, patience: Until, *, again: bool = False) -> None:
@@ -180,3 +185,9 @@ class FcmSender:
         outcome = outcome_of(result, delivery, self._clock.now(), self._rules)
         self._watch.heed(outcome)
         report(delivery, outcome)
+
+
+def _platform_of(delivery: Delivery) -> Platform:
+    """Return the platform of the address; a topic's listeners get what Android reads, and the common notification."""
+    address = delivery.address
+    return address.platform if isinstance(address, Device) else ANDROID

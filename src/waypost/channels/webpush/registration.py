@@ -22,7 +22,8 @@ def registration_check(app: AppId, settings: WebPushSettings | None) -> Registra
     def faults(registration: Registration) -> list[Fault]:
         found = has_one_use(registration)
         if not _URL.fullmatch(registration.token):
-            found.append(Fault("token", "must be a URL, the endpoint of the subscription"))
+            why = "must be a URL, the endpoint of the subscription; a token of Firebase's SDK has the platform web_fcm"
+            found.append(Fault("token", why))
         elif (endpoint := take_apart(registration.token)) is not None and is_sender_api(endpoint):
             found.append(Fault("token", API_HOST))
         elif guard is not None and guard.admit(registration.token) is None:

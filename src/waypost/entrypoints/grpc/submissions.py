@@ -49,7 +49,7 @@ def submission(message: pb.Submission, at: str = "") -> Submission:
 
 
 def _given(message: Message) -> dict[str, Any]:
-    return {field.name: value for field, value in message.ListFields()}
+    return {field.name: _given(value) if isinstance(value, Message) else value for field, value in message.ListFields()}
 
 
 def _word_of(enum: EnumTypeWrapper, prefix: str) -> Callable[[int], str | None]:
@@ -105,6 +105,7 @@ def _actions(actions: Iterable[pb.Action]) -> list[dict[str, Any]]:
 
 _READERS: dict[str, Callable[[Any], Any]] = {
     "to": _given,
+    "device": _given,
     "device_ids": list,
     "actions": _actions,
     "data": _plain,

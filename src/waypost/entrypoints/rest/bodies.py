@@ -2,41 +2,21 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from typing import Annotated
 
 from msgspec import Meta, Raw, Struct
 
-from waypost.domain.device import Platform, SubscriptionKeys, TokenUse
+from waypost.domain.device import TokenUse
 from waypost.domain.submission import Identity, Moment, Seconds, Submission
+from waypost.domain.submitted_device import SubmittedAddress
 from waypost.domain.text import NO_NUL, Text
 from waypost.entrypoints.submitting import BATCH_LIMIT
-
-PLATFORM_REF = "#/components/schemas/Platform"
-"""The schema of a platform; which ones there are is known when the application is put together (`app`)."""
 
 IdText = Annotated[
     str,
     Meta(pattern="^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$", min_length=36, max_length=36),
 ]
-Base64Url = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]+={0,2}$", max_length=128)]
-
 PrefixText = Annotated[str, Meta(pattern=r"^wp_[a-z2-7]{8}(?!\n)$", min_length=11, max_length=11)]
-
-PlatformName = Annotated[
-    Platform, Meta(max_length=32, pattern=NO_NUL, extra_json_schema={"$ref": PLATFORM_REF, "examples": ["ios"]})
-]
-TokenText = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        max_length=4096,
-        pattern=r"^[\x21-\x7e]+(?!\n)$",
-        description="What the platform's provider gave: a device token (APNs: in hex), or the endpoint URL of a "
-        "push subscription.",
-    ),
-]
 
 
 class Batch(Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,19 +61,9 @@ class DeadReplayOrder(Struct, frozen=True, forbid_unknown_fields=True):
     ttl: Seconds | None = None
 
 
-class SubmittedKeys(Struct, frozen=True, forbid_unknown_fields=True):
-    """The keys as ``PushSubscription.getKey`` gives them: base64url."""
-
-    p256dh: Base64Url
-    auth: Base64Url
-
-
-class SubmittedDevice(Struct, frozen=True, forbid_unknown_fields=True):
+class SubmittedDevice(SubmittedAddress, frozen=True, forbid_unknown_fields=True):
     """A device registration."""
 
-    platform: PlatformName
-    token: TokenText
-    keys: Annotated[SubmittedKeys | None, Meta(description="The keys of a push subscription (platform `web`).")] = None
     expiration_time: Annotated[
         float | None,
         Meta(
@@ -107,16 +77,3 @@ class SubmittedDevice(Struct, frozen=True, forbid_unknown_fields=True):
     token_use: Annotated[
         TokenUse, Meta(description="The use of an iOS token; live activities and calls have their own tokens.")
     ] = TokenUse.ALERT
-
-
-def subscription_keys(keys: SubmittedKeys) -> SubscriptionKeys:
-    """Decode the keys; what is not base64url becomes no bytes, which no channel takes for a key."""
-    return SubscriptionKeys(_base64url(keys.p256dh), _base64url(keys.auth))
-
-
-def _base64url(text: str) -> bytes:
-    stripped = text.rstrip("=")
-    try:
-        return base64.b64decode(stripped + "=" * (-len(stripped) % 4), altchars=b"-_", validate=True)
-    except binascii.Error:
-        return b""

@@ -7,15 +7,16 @@ from typing import Annotated
 import msgspec
 from litestar import Response, delete, get, put
 from litestar.params import QueryParameter, RawBody
+from msgspec.structs import replace
 
-from waypost.domain.device import Registration
 from waypost.domain.errors import ErrorCode, Fault, NotFound
 from waypost.domain.ids import DeviceId
+from waypost.domain.submitted_device import registration_of
 from waypost.entrypoints.access import DEVICES_OWN
 from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
-from waypost.entrypoints.rest.bodies import SubmittedDevice, subscription_keys
+from waypost.entrypoints.rest.bodies import SubmittedDevice
 from waypost.entrypoints.rest.parameters import PathIdentity, identity_in, user_in
 from waypost.entrypoints.rest.registering import register as register_device
 from waypost.entrypoints.rest.views import DeviceList, RegisteredDevice, device_view
@@ -45,19 +46,16 @@ async def register(request: Call, user_id: PathIdentity, device_id: PathIdentity
     """
     api = api_of(request)
     said = decode(_device, body)
-    registration = Registration(
-        app=request.user.app,
-        user_id=user_in(request.user, user_id),
-        device_id=DeviceId(identity_in(device_id, "device_id")),
-        platform=said.platform,
-        token=said.token,
-        keys=None if said.keys is None else subscription_keys(said.keys),
+    now, owner = api.clock.now(), user_in(request.user, user_id)
+    address = registration_of(request.user.app, owner, DeviceId(identity_in(device_id, "device_id")), said, now)
+    registration = replace(
+        address,
         app_version=said.app_version,
         os_version=said.os_version,
         locale=said.locale,
         token_use=said.token_use,
     )
-    has_ended = said.expiration_time is not None and said.expiration_time <= api.clock.now()
+    has_ended = said.expiration_time is not None and said.expiration_time <= now
     faults = [Fault("expiration_time", "the subscription has ended already")] if has_ended else []
     stored = await register_device(api, registration, faults)
     body_view = RegisteredDevice(device_view(stored.device), stored.created, stored.pushed_out)

@@ -11,10 +11,11 @@ from litestar.params import HeaderParameter, PathParameter, QueryParameter
 from waypost.domain.errors import Fault, InvalidRequest, NotFound
 from waypost.domain.ids import NotificationId, UserId, parse_id
 from waypost.domain.submission import NO_CONTROLS, Identity
+from waypost.domain.submitted_device import TokenText
 from waypost.entrypoints.access import own
 from waypost.entrypoints.decoding import checked
 from waypost.entrypoints.rest.answers import spoken_of
-from waypost.entrypoints.rest.bodies import IdText, PrefixText, TokenText
+from waypost.entrypoints.rest.bodies import IdText, PrefixText
 from waypost.pipeline.intake import Caller
 
 Limit = Annotated[int, QueryParameter(ge=1, le=500, description="The most entries to return.")]

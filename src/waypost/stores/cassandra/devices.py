@@ -98,6 +98,13 @@ class CassandraDevices:
         owned = [device for device in await self._look_up(app, user_id) if inactive or device.active]
         return sorted(owned, key=lambda device: (-device.registered_at, device.device_id))
 
+    async def with_tokens(self, app: AppId, tokens: Sequence[str]) -> list[Device | None]:
+        """See Devices."""
+        found: list[Device | None] = []
+        for some in slices(tokens, CHANGES_AT_ONCE):
+            found += await asyncio.gather(*(self._with_token(app, token) for token in some))
+        return found
+
     async def deactivate(self, app: AppId, user_id: UserId, device_id: DeviceId) -> bool:
         """See Devices."""
         return await self._in_turn(app, user_id, lambda: self._stop(app, user_id, lambda it: it.device_id == device_id))
@@ -167,6 +174,11 @@ class CassandraDevices:
     async def _look_up(self, app: AppId, user_id: UserId) -> list[Device]:
         session, statements = await self._link.made()
         return _devices_of(await session.execute(statements.look_up, app, user_id))
+
+    async def _with_token(self, app: AppId, token: str) -> Device | None:
+        owner = await owner_of(self._link, app, token_hash(token))
+        having = [] if owner is None else [it for it in await self._active(app, owner[0]) if it.token == token]
+        return having[0] if having else None
 
     async def _active(self, app: AppId, user_id: UserId) -> list[Device]:
         return [device for device in await self._look_up(app, user_id) if device.active]

@@ -129,6 +129,10 @@ class CachedDevices:
         """See Devices."""
         return await self._devices.of_user(app, user_id, inactive=inactive)
 
+    async def with_tokens(self, app: AppId, tokens: Sequence[str]) -> list[Device | None]:
+        """See Devices."""
+        return await self._devices.with_tokens(app, tokens)
+
     async def deactivate(self, app: AppId, user_id: UserId, device_id: DeviceId) -> bool:
         """See Devices."""
         return await asyncio.shield(self._deactivate(app, user_id, device_id))

@@ -30,6 +30,7 @@ _OF_USER = f"""\
 SELECT {DEVICE} FROM device WHERE app = ? AND user_id = ? AND active >= ?
 ORDER BY registered_at DESC, device_id
 """  # noqa: S608 - a list of columns
+_WITH_TOKEN = f"SELECT {DEVICE} FROM device WHERE app = ? AND token_hash = ? AND active = 1"  # noqa: S608 - columns
 _SCAN = f"""\
 SELECT {DEVICE} FROM device WHERE app = ? AND (user_id, device_id) > (?, ?) AND active = 1
 ORDER BY user_id, device_id LIMIT ?
@@ -99,6 +100,14 @@ class SqlDevices:
     async def of_user(self, app: AppId, user_id: UserId, *, inactive: bool = False) -> list[Device]:
         """See Devices."""
         return await self._read(_OF_USER, (app, user_id, int(not inactive)))
+
+    async def with_tokens(self, app: AppId, tokens: Sequence[str]) -> list[Device | None]:
+        """See Devices."""
+        digests = [token_hash(token) for token in tokens]
+        rows = await self._database.read(
+            lambda connection: [connection.execute(_WITH_TOKEN, (app, digest)).fetchone() for digest in digests]
+        )
+        return [None if row is None else device_of(row) for row in rows]
 
     async def deactivate(self, app: AppId, user_id: UserId, device_id: DeviceId) -> bool:
         """See Devices."""

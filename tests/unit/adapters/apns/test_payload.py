@@ -46,7 +46,7 @@ def body(what: Notification) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("urgency", "priority"),
-    [(Urgency.CRITICAL, "10"), (Urgency.HIGH, "10"), (Urgency.NORMAL, "5"), (Urgency.LOW, "5")],
+    [(Urgency.CRITICAL, "10"), (Urgency.HIGH, "10"), (Urgency.NORMAL, "10"), (Urgency.LOW, "5")],
 )
 def test_urgency_is_the_priority_of_a_visible_notification(urgency: Urgency, priority: str) -> None:
     assert headers(notification(urgency=urgency)) == {

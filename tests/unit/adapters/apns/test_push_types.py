@@ -24,9 +24,9 @@ SETTINGS = ApnsSettings(key_file="k", key_id="ABCDE12345", team_id="FGHIJ67890",
 ENTITLED = msgspec.structs.replace(SETTINGS, critical_alerts=True)
 START = {"event": "start", "attributes-type": "Ride", "attributes": {"from": "A"}, "content-state": {"eta": 5}}
 
-# Apple's table: type, topic suffix, priority when urgent and when not, payload limit.
+# Type, topic suffix, priority when urgent and when normal, payload limit.
 ROWS = [
-    ("alert", "", "10", "5", 4096),
+    ("alert", "", "10", "10", 4096),
     ("background", "", "5", "5", 4096),
     ("location", ".location-query", "10", "5", 4096),
     ("voip", ".voip", "10", "10", 5120),

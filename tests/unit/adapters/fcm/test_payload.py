@@ -121,13 +121,21 @@ def test_overrides_are_laid_over_but_never_name_another_recipient() -> None:
         "notification": {"title": "T"},
         "data": {"more": "1", "waypost_id": TEXT_ID},
         "android": {
-            "priority": "NORMAL",
+            "priority": "HIGH",
             "ttl": "3600s",
             "notification": {"color": "#FF0000"},
             "direct_boot_ok": True,
         },
         "fcm_options": {"analytics_label": "a"},
     }
+
+
+@pytest.mark.parametrize(
+    ("urgency", "priority"),
+    [(Urgency.CRITICAL, "HIGH"), (Urgency.HIGH, "HIGH"), (Urgency.NORMAL, "HIGH"), (Urgency.LOW, "NORMAL")],
+)
+def test_what_is_shown_wakes_the_device_unless_its_urgency_is_low(urgency: Urgency, priority: str) -> None:
+    assert message(notification(Content(title="T"), urgency=urgency))["android"]["priority"] == priority
 
 
 def test_nothing_visible_leaves_with_a_silent_notification() -> None:

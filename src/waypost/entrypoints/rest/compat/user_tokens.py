@@ -12,12 +12,12 @@ from msgspec import Meta, Struct
 from waypost.domain.device import Device, Platform, Registration
 from waypost.domain.errors import ErrorCode, NotFound
 from waypost.domain.ids import DeviceId, UserId, token_hash
+from waypost.domain.submitted_device import PlatformName, SubmittedKeys, TokenText, subscription_keys
 from waypost.domain.text import NO_NUL
 from waypost.entrypoints.access import DEVICES_OWN
 from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Api, Call, api_of
-from waypost.entrypoints.rest.bodies import PlatformName, SubmittedKeys, TokenText, subscription_keys
 from waypost.entrypoints.rest.compat.reader import ActingFor, reader
 from waypost.entrypoints.rest.parameters import text_in
 from waypost.entrypoints.rest.registering import register
