@@ -35,6 +35,8 @@ def _of_features() -> Mapping[str, str]:
         "check-config": "waypost.cli.checking:check_config",
         "stacks": "waypost.cli.stacks:stacks",
         "migrate": "waypost.cli.migrating:migrate",
+        "backup": "waypost.cli.copies:backup",
+        "restore": "waypost.cli.copies:restore",
         "lab": "waypost.cli.lab:lab",
         "bench": "waypost.cli.bench:bench",
     },
@@ -52,8 +54,8 @@ def waypost() -> None:
       waypost keys create --app demo --caller me   a key for the commands that speak to the API
 
     send, show, bulk, devices, users, dead, audit, outbox, explain and dedup speak to the API: give its address with
-    --url or WAYPOST_URL, and the key in WAYPOST_API_KEY. keys, migrate and check-config read the configuration and
-    open the store themselves; apns and fcm read it and speak to Apple and to Google.
+    --url or WAYPOST_URL, and the key in WAYPOST_API_KEY. keys, migrate, backup, restore and check-config read the
+    configuration and open the store themselves; apns and fcm read it and speak to Apple and to Google.
     """
 
 
