@@ -32,6 +32,7 @@ def _of_features() -> Mapping[str, str]:
         "dedup": "waypost.cli.dedup:dedup",
         "apns": "waypost.cli.apns:apns",
         "fcm": "waypost.cli.fcm:fcm",
+        "vapid": "waypost.cli.vapid:vapid",
         "check-config": "waypost.cli.checking:check_config",
         "stacks": "waypost.cli.stacks:stacks",
         "migrate": "waypost.cli.migrating:migrate",
