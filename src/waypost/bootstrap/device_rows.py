@@ -95,10 +95,8 @@ def _objects(file: TextIO, form: str) -> Iterator[tuple[int, Mapping[str, Any] |
                 why = f"has not the {len(row)} columns of the first line"
                 yield rows.line_num, RefusedRow(rows.line_num, "invalid_row", why) if odd else row
         except csv.Error as error:
-            yield (
-                rows.line_num,
-                RefusedRow(rows.line_num, "invalid_row", f"{error}; nothing is read behind it"),
-            )
+            line = rows.reader.line_num
+            yield line, RefusedRow(line, "invalid_row", f"{error}; nothing is read behind it")
         return
     for line, text in enumerate(file, 1):
         if stripped := text.strip():

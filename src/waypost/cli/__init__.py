@@ -38,6 +38,7 @@ def _of_features() -> Mapping[str, str]:
         "migrate": "waypost.cli.migrating:migrate",
         "backup": "waypost.cli.copies:backup",
         "restore": "waypost.cli.copies:restore",
+        "move": "waypost.cli.moving:move",
         "lab": "waypost.cli.lab:lab",
         "bench": "waypost.cli.bench:bench",
     },
@@ -55,9 +56,9 @@ def waypost() -> None:
       waypost keys create --app demo --caller me   a key for the commands that speak to the API
 
     send, show, bulk, devices, users, dead, audit, outbox, explain and dedup speak to the API: give its address with
-    --url or WAYPOST_URL, and the key in WAYPOST_API_KEY. keys, migrate, backup, restore, check-config, and devices
-    export, import and warm, read the configuration and open the store themselves; apns and fcm read it and speak to
-    Apple and to Google.
+    --url or WAYPOST_URL, and the key in WAYPOST_API_KEY. keys, migrate, backup, restore, move, check-config, and
+    devices export, import and warm, read the configuration and open the store themselves; apns and fcm read it and
+    speak to Apple and to Google.
     """
 
 
