@@ -67,7 +67,8 @@ class Proxy:
         """The server is PostgreSQL, and round trips are counted."""
         self.round_trips: Counter[int] = Counter()
         """How often the client of that port asked something of PostgreSQL that it waits for."""
-        self._server = (host, port)
+        self.server = (host, port)
+        """Where new connections go."""
         self._listener: asyncio.Server | None = None
         self._flowing = asyncio.Event()
         self._flowing.set()
@@ -85,7 +86,7 @@ class Proxy:
 
     def move(self, host: str, port: int) -> None:
         """From now on new connections go to that server; those that there are end with a reset."""
-        self._server = (host, port)
+        self.server = (host, port)
         self.cut()
 
     async def close(self) -> None:
@@ -125,7 +126,7 @@ class Proxy:
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            onward = await asyncio.open_connection(*self._server)
+            onward = await asyncio.open_connection(*self.server)
         except OSError:
             writer.transport.abort()
             return

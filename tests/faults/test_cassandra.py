@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import random
 import time
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
 from scripts.services.cassandra import Cassandra
 from tests.contract.registries import wake_ups_closed
-from tests.journeys.harness import until
+from tests.journeys.balance import balance
+from tests.journeys.harness import running, until
+from tests.journeys.load import called
 from tests.survival import Survived
 from waypost.domain.device import Platform, Registration
 from waypost.domain.errors import Unavailable
@@ -143,6 +147,30 @@ async def test_a_node_joins_without_downtime(cassandra_joined: Cassandra, surviv
         survived(**load.counts, joined_after=f"{took_s:.0f} s", moved=f"{moved / 1024:.0f} KiB")
     finally:
         await asyncio.to_thread(nodes.down)
+
+
+@pytest.mark.survives("two nodes of three killed, both back", on="sqlite, devices on cassandra", so="no loss")
+async def test_a_service_delivers_with_one_node_of_three(
+    cassandra_three: Cassandra, tmp_path: Path, rng: random.Random, survived: Survived
+) -> None:
+    """Two workers look devices up all the while; a registration is refused as long as one node is all there is."""
+    hosts = [cassandra_three.address(node) for node in cassandra_three.nodes]
+    registry = {"hosts": hosts, "port": cassandra_three.ports[0], "keyspace": f"faults_{uuid.uuid4().hex[:16]}"}
+    async with running(tmp_path, workers=2, devices="cassandra", cassandra=registry) as service:
+        async with called(service, rng, users=30, width=8) as load:
+            await load.grown(60)
+            for n in (2, 3):
+                await asyncio.to_thread(cassandra_three.kill, n)
+                await load.grown(60)
+            said = {"platform": "ios", "token": "ab" * 32}
+            status, refused = await service.ask("PUT", "/v1/devices/user-0/another", said)
+            assert (status, refused["code"]) == (503, "storage_busy")
+            for n in (2, 3):
+                await asyncio.to_thread(cassandra_three.start, n)
+            await load.grown(60)
+        result = await balance(service, load.ledger, kills=[])
+        away = len(service.log("registry.away"))
+        survived(**result.row(), refused=sum(load.ledger.refusals.values()), look_ups_failed=away)
 
 
 async def register(registry: CassandraDevices, user: UserId) -> None:

@@ -40,6 +40,10 @@ class Jobs(Protocol):
         """
         ...
 
+    async def others(self, entries: Sequence[str]) -> dict[str, bytes | None]:
+        """Find which of *entries* are in another consumer's hands, each with its note."""
+        ...
+
     async def finish(self, entries: Sequence[str]) -> set[str]:
         """Acknowledge entries that are still this consumer's, and forget their notes; return which they were."""
         ...

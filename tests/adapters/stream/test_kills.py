@@ -241,6 +241,32 @@ async def test_a_frozen_worker_that_settles_late_changes_nothing(owner: Owner) -
     assert [(row["status"], row["sent"]) for row in owner.log()] == [("sent", 2)]
 
 
+async def test_what_the_group_forgot_ends_with_the_answers_that_were_under_way(owner: Owner) -> None:
+    """A replica that was behind takes over: another consumer is given the entry anew, and opens a row of its own."""
+    owner.redis.xgroup_create(STREAM, GROUP, 0, mkstream=True)
+    entry = owner.add(userId="ann", title="Hello")
+    first, other = Worker(owner), Worker(owner)
+    await first.open()
+    await other.open()
+    try:
+        lease = await first.take()
+        (item,) = lease.items
+        owner.redis.flushdb()
+        owner.redis.xadd(STREAM, {"userId": "ann", "title": "Hello"}, id=entry)
+        owner.redis.xgroup_create(STREAM, GROUP, 0)
+        assert await first.work.extend(lease, START) is False, "what was not begun is not begun any more"
+        (again,) = (await other.take()).items
+        assert await first.work.settle(lease, [answers(item, 0)]) == []
+        assert await first.work.settle(lease, [answers(item, 1)]) == []
+        assert sorted(row["status"] for row in owner.log()) == ["pending", "sent"]
+        await other.work.settle(lease, [answers(again, 0, 1)])
+        assert owner.pending() == {}
+    finally:
+        await first.close()
+        await other.close()
+    assert [row["status"] for row in owner.log()] == ["sent", "sent"]
+
+
 async def test_what_the_bell_read_is_kept_alive_before_it_is_asked_for(owner: Owner) -> None:
     """While FCM is away nothing is asked for: what came to a waiting reader is held all the same, or comes twice."""
     owner.redis.xgroup_create(STREAM, GROUP, 0, mkstream=True)

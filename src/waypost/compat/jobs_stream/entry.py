@@ -62,6 +62,13 @@ class JobEntry(Struct, frozen=True):
     """A device is to be tried again by another delivery."""
     resumes_at: Instant | None = None
     """A device waits in hand until then."""
+    is_forgotten: bool = False
+    """The group does not know that it was handed out (a replica that was behind took over): nobody else has its row."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will come of it."""
+        return not self.waiting and (self.is_forgotten or not (self.to_retry or self.resumes_at is not None))
 
     def targets(self, channel: Channel) -> tuple[OpenTarget, ...] | None:
         """List the devices still to be sent to; None where they are still to be found."""

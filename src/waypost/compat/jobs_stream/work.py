@@ -92,7 +92,8 @@ class StreamWork(Leases):
     async def extend(self, lease: Lease, until: Instant) -> bool:
         """See Leases: asked of Redis, for whoever stood still may have been given up."""
         await self.say()
-        return all(each.notification.id in self._hand for each in lease.items)
+        held = {id_ for id_, each in self._hand.items() if not each.is_forgotten}
+        return all(each.notification.id in held for each in lease.items)
 
     async def settle(self, lease: Lease, settled: Sequence[Settled]) -> list[Stale]:
         """See Leases; only once everything is written is it known here, so that it may be repeated."""
@@ -118,14 +119,35 @@ class StreamWork(Leases):
     async def say(self) -> None:
         """Tell the stream what is in hand, begun or not; what is another's by now is let go of."""
         at_s = self._clock.monotonic()
-        entries = [*self._taken, *(each.id for each in (*self._hand.values(), *self._resting.values()))]
-        held = await self._jobs.hold(entries)
-        for entry in set(entries) - held:
-            self._taken.pop(entry, None)
-        for kept in (self._hand, self._resting):
-            for id_ in [id_ for id_, each in kept.items() if each.id in entries and each.id not in held]:
-                del kept[id_]
+        in_hand = {each.id for each in (*self._hand.values(), *self._resting.values())} | self._taken.keys()
+        held = await self._jobs.hold(list(in_hand))
+        for id_, each in self._hand.items():
+            if each.is_forgotten and each.id in held:  # handed out once more, and to this consumer
+                self._hand[id_] = replace(each, is_forgotten=False)
+        if gone := in_hand - held:
+            await self._let_go(gone)
         self._said_s = at_s
+
+    async def _let_go(self, gone: Set[str]) -> None:
+        """Let go of entries that another consumer has, or that the group forgot.
+
+        Nobody else knows the row of what was forgotten: it is closed here, with the answers that are still under way.
+        """
+        notes = [note_of(raw) for raw in (await self._jobs.others(list(gone))).values() if raw is not None]
+        theirs = {note.row for note in notes if note is not None}
+        ends = [_end(each, None) for each in self._resting.values() if each.id in gone and each.note.row not in theirs]
+        taken = [note_of(self._taken[entry].note or b"") for entry in gone & self._taken.keys()]
+        ends += [_closed(note.row, None, None) for note in taken if note is not None and note.row not in theirs]
+        if ends:
+            await self._beside.log.close(ends)
+        for entry in gone:
+            self._taken.pop(entry, None)
+        self._resting = {id_: each for id_, each in self._resting.items() if each.id not in gone}
+        for id_, each in list(self._hand.items()):
+            if each.id in gone and each.note.row in theirs:
+                del self._hand[id_]
+            elif each.id in gone:
+                self._hand[id_] = replace(each, is_forgotten=True)
 
     @property
     def rests(self) -> bool:
@@ -217,10 +239,7 @@ class StreamWork(Leases):
         """End an entry that was delivered too often; its row says what had been sent until then."""
         note = note_of(handed.note or b"")
         if note is not None:
-            devices = note.devices or ()
-            await self._beside.log.close(
-                [_closed(note.row, devices, status_of(devices) if devices else LogStatus.FAILED)]
-            )
+            await self._beside.log.close([_closed(note.row, note.devices or None, None)])
         self._telemetry.event(
             Event.NOTIFICATIONS_MAX_RETRIES,
             job_id=handed.entry,
@@ -252,7 +271,7 @@ class StreamWork(Leases):
         return id_of(self._settings.stream, self._settings.group, entry.id)
 
     async def _write(self, moved: Mapping[NotificationId, JobEntry], settled: Sequence[Settled]) -> None:
-        ends = {id_: each for id_, each in moved.items() if _is_over(each)}
+        ends = {id_: each for id_, each in moved.items() if each.is_over}
         open_ = [each for id_, each in moved.items() if id_ not in ends and each.note.devices is not None]
         await self._keep(open_)
         verdicts = {each.notification.id: each.verdict for each in settled}
@@ -282,7 +301,7 @@ class StreamWork(Leases):
                 self._hand[id_] = each
                 continue
             self._hand.pop(id_, None)
-            if not _is_over(each) and not each.to_retry:
+            if not each.is_over and not each.to_retry:
                 self._resting[id_] = each
         for told in settled:
             entry = moved.get(told.notification.id)
@@ -300,18 +319,15 @@ def _content(job: Job) -> Content:
     return Content(title=job.title, body=job.body, data=job.data, badge=job.badge, android_channel=job.channel)
 
 
-def _is_over(entry: JobEntry) -> bool:
-    return not entry.waiting and not entry.to_retry and entry.resumes_at is None
-
-
 def _end(entry: JobEntry, verdict: NotificationStatus | None) -> Closed:
-    devices = entry.note.devices or ()
-    is_expired = verdict is NotificationStatus.EXPIRED
-    return _closed(entry.note.row, devices, LogStatus.FAILED if is_expired else status_of(devices))
+    return _closed(entry.note.row, entry.note.devices, verdict)
 
 
-def _closed(row: str, devices: Sequence[Tried], status: LogStatus) -> Closed:
-    return Closed(row, status, len(devices), sum(each.final is TokenAction.SENT for each in devices))
+def _closed(row: str, devices: Sequence[Tried] | None, verdict: NotificationStatus | None) -> Closed:
+    """Return how a row ends; *devices* is None where they were never looked up."""
+    has_failed = devices is None or verdict is NotificationStatus.EXPIRED
+    status = LogStatus.FAILED if has_failed else status_of(devices or ())
+    return Closed(row, status, len(devices or ()), sum(each.final is TokenAction.SENT for each in devices or ()))
 
 
 def _dead(moved: Mapping[NotificationId, JobEntry], settled: Sequence[Settled]) -> list[tuple[DeviceId, bytes]]:

@@ -166,6 +166,16 @@ class RedisJobs:
         self._arrived = [each for each in self._arrived if each.entry not in gone]
         return set(entries) - gone
 
+    async def others(self, entries: Sequence[str]) -> dict[str, bytes | None]:
+        """See Jobs."""
+        asking = [each for entry in entries for each in self._asking(entry)]
+        said = await self._redis.execute(asking)
+        return {
+            entry: note
+            for entry, pending, note in zip(entries, said[::2], said[1::2], strict=True)
+            if pending and pending[0][1].decode() != self._consumer
+        }
+
     async def finish(self, entries: Sequence[str]) -> set[str]:
         """See Jobs."""
         replies = await self._redis.execute(
@@ -195,10 +205,7 @@ class RedisJobs:
         if trimmed and trimmed[0]:
             self._telemetry.event(Event.NOTIFICATIONS_TRIMMED, entries=[entry.decode() for entry in trimmed[0]])
         found = [entry for entry in claimed if entry is not None and entry[1] is not None]
-        asking: list[Command] = []
-        for entry, _ in found:
-            asking.append(("XPENDING", self._stream, self._group, entry, entry, 1))
-            asking.append(("GET", self._keys(entry.decode())[1]))
+        asking = [each for entry, _ in found for each in self._asking(entry.decode())]
         said = await self._redis.execute(asking) if asking else []
         return [
             HandedJob(entry.decode(), _fields(fields), pending[0][3] if pending else 1, note)
@@ -227,6 +234,10 @@ class RedisJobs:
 
     def _reading(self, n: int, *how: str | int) -> Command:
         return ("XREADGROUP", "GROUP", self._group, self._consumer, "COUNT", n, *how, "STREAMS", self._stream, ">")
+
+    def _asking(self, entry: str) -> tuple[Command, Command]:
+        """Ask who has *entry*, and for its note."""
+        return ("XPENDING", self._stream, self._group, entry, entry, 1), ("GET", self._keys(entry)[1])
 
     def _keys(self, entry: str) -> tuple[str, str]:
         return self._stream, f"waypost:job:{self._stream}:{self._group}:{entry}"
