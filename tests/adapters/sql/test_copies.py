@@ -111,9 +111,10 @@ def test_a_file_that_is_there_is_overwritten_by_force_alone(tmp_path: Path) -> N
     assert said(config, "backup", str(backup), "--force")["open"] == 0
 
 
+@pytest.mark.parametrize("is_damaged", [False, True])
 @pytest.mark.asyncio
 async def test_what_was_backed_up_is_restored_and_nothing_of_the_store_it_replaces(
-    tmp_path: Path, open_at: OpenStore
+    tmp_path: Path, open_at: OpenStore, is_damaged: bool
 ) -> None:
     """The log of the old store, left by a kill, would be copied into the restored one and damage it."""
     config, database, backup = configured(tmp_path, url="sqlite:///waypost.db"), tmp_path / "waypost.db", tmp_path / "b"
@@ -125,6 +126,8 @@ async def test_what_was_backed_up_is_restored_and_nothing_of_the_store_it_replac
     await store.close()
     for ending, octets in left.items():
         database.with_name(database.name + ending).write_bytes(octets)
+    if is_damaged:
+        database.write_bytes(b"no database" * 1000)
     assert "is not empty: --force" in refused(config, "restore", str(backup))
     assert said(config, "restore", str(backup), "--force")["open"] == 2
     again = await open_at(database)
