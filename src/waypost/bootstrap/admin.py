@@ -15,8 +15,6 @@ from waypost.pipeline.keys import Record
 from waypost.ports.audit import Ordered
 from waypost.runtime.clock import SystemClock
 from waypost.stores.sql.database import prepare
-from waypost.stores.sql.engines import engine_of
-from waypost.stores.sql.location import check_location
 from waypost.stores.sql.store import Store, open_store
 
 
@@ -43,14 +41,3 @@ def recording(store: Store) -> Record:
 def migrate_store(config: Config) -> tuple[str | None, str]:
     """Bring the store to today's schema; its revisions before and after. StorageBroken where it is a newer one."""
     return prepare(config.store, SystemClock().now(), features.tables())
-
-
-def look_at_store(config: Config) -> str:
-    """Find out whether a service could open the store, and name its engine; nothing is written.
-
-    ConfigurationError, StorageBroken or Unavailable where it could not.
-    """
-    check_location(config.store)
-    engine = engine_of(config.store)
-    engine.refuse_workers(config.workers)
-    return engine.look()

@@ -55,6 +55,11 @@ def tables() -> list[AddedTable]:
     return [table for _, parts in _each() for table in parts.tables]
 
 
+def readers() -> list[str]:
+    """Name every reader of the journal."""
+    return [name for _, parts in _each() for name in parts.readers]
+
+
 def routes() -> tuple[HTTPRouteHandler, ...]:
     """List every route of a feature."""
     return tuple(route for _, parts in _each() for route in parts.routes)

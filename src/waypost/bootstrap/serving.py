@@ -13,6 +13,7 @@ import uvloop
 
 from waypost.adapters.prometheus.sink import start_over, worker_died
 from waypost.bootstrap.listening import address_of, allow_open_files, listening, reserved
+from waypost.bootstrap.opening import require
 from waypost.bootstrap.paths import log_of, metrics_dir, run_dir_of
 from waypost.config import Config
 from waypost.runtime.instance_lock import ServeLock
@@ -24,7 +25,6 @@ from waypost.runtime.supervisor import (
     worker_command,
 )
 from waypost.runtime.worker_slots import WorkerSlots
-from waypost.stores.sql.engines import engine_of
 from waypost.telemetry import Event
 
 Announce = Callable[[str, str | None], None]
@@ -36,8 +36,8 @@ def serve(config: Config, config_path: Path | None, *, announce: Announce) -> No
 
     ConfigurationError if the configuration cannot be used, Unavailable if the store cannot.
     """
+    require(config)
     run_dir = run_dir_of(config)
-    engine_of(config.store).refuse_workers(config.workers)
     log = log_of(config)
     with ServeLock(run_dir / "serve.lock"), ExitStack() as held:
         bury_predecessors(run_dir / "worker_slots")

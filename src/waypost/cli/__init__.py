@@ -32,9 +32,13 @@ def _of_features() -> Mapping[str, str]:
         "dedup": "waypost.cli.dedup:dedup",
         "apns": "waypost.cli.apns:apns",
         "fcm": "waypost.cli.fcm:fcm",
+        "vapid": "waypost.cli.vapid:vapid",
         "check-config": "waypost.cli.checking:check_config",
         "stacks": "waypost.cli.stacks:stacks",
         "migrate": "waypost.cli.migrating:migrate",
+        "backup": "waypost.cli.copies:backup",
+        "restore": "waypost.cli.copies:restore",
+        "move": "waypost.cli.moving:move",
         "lab": "waypost.cli.lab:lab",
         "bench": "waypost.cli.bench:bench",
     },
@@ -52,8 +56,9 @@ def waypost() -> None:
       waypost keys create --app demo --caller me   a key for the commands that speak to the API
 
     send, show, bulk, devices, users, dead, audit, outbox, explain and dedup speak to the API: give its address with
-    --url or WAYPOST_URL, and the key in WAYPOST_API_KEY. keys, migrate and check-config read the configuration and
-    open the store themselves; apns and fcm read it and speak to Apple and to Google.
+    --url or WAYPOST_URL, and the key in WAYPOST_API_KEY. keys, migrate, backup, restore, move, check-config, and
+    devices export, import and warm, read the configuration and open the store themselves; apns and fcm read it and
+    speak to Apple and to Google.
     """
 
 
@@ -64,32 +69,44 @@ _OF_THE_LAB = ("waypost.bench", "waypost.lab")
 
 def main() -> None:
     """Run a command; what it may fail with becomes one line on stderr and exit code 1."""
-    from waypost.client import ClientError
-    from waypost.domain.errors import ConfigurationError, WaypostError
-
     os.umask(_UMASK)
     try:
         sys.exit(waypost.main(prog_name="waypost", standalone_mode=False))
     except click.UsageError as misused:
         misused.show()
         sys.exit(misused.exit_code)
-    except click.ClickException as failed:
-        _fail(failed.message)
-    except click.Abort:
-        _fail("interrupted")
-    except ConfigurationError as wrong:
-        _fail(f"configuration: {wrong}")
-    except WaypostError as failed:
-        _fail(f"{failed.code}: {failed}")
-    except ClientError as failed:
-        _fail(str(failed))
-    except ModuleNotFoundError as missing:
-        if missing.name not in _OF_THE_LAB:
-            raise
-        _fail("the provider lab and the bench are not installed; install them with: pip install 'waypost[lab]'")
     except BrokenPipeError:
         sys.stderr.close()  # whoever read our output has seen enough
         sys.exit(1)
+    except Exception as failed:
+        if (why := _reason(failed)) is None:
+            raise
+        _fail(why)
+
+
+def _reason(failed: Exception) -> str | None:
+    """Say why a command failed; None for what is a mistake of ours."""
+    from waypost.client import ClientError
+    from waypost.domain.errors import ConfigurationError, WaypostError
+
+    match failed:
+        case click.ClickException():
+            return failed.message
+        case click.Abort():
+            return "interrupted"
+        case ConfigurationError():
+            return f"configuration: {failed}"
+        case WaypostError():
+            return f"{failed.code}: {failed}"
+        case ClientError():
+            return str(failed)
+        case OSError():
+            of = "" if failed.filename is None else f"{failed.filename}: "
+            return f"{of}{failed.strerror or type(failed).__name__}"
+        case ModuleNotFoundError() if failed.name in _OF_THE_LAB:
+            return "the provider lab and the bench are not installed; install them with: pip install 'waypost[lab]'"
+        case _:
+            return None
 
 
 def _fail(why: str) -> None:

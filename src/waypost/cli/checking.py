@@ -176,9 +176,9 @@ async def _reach(config: Config) -> list[Reached]:
 
 
 async def _try(config: Config) -> tuple[str, str | None, dict[str, str | None]]:
-    from waypost.bootstrap.admin import look_at_store
+    from waypost.bootstrap.opening import look
     from waypost.bootstrap.senders import try_credentials
     from waypost.bootstrap.stacks import check_log
 
-    engine = await asyncio.to_thread(look_at_store, config)
+    engine = await asyncio.to_thread(look, config)
     return engine, check_log(config), {str(name): problem for name, problem in (await try_credentials(config)).items()}

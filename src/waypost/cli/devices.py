@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from waypost.cli.connect import api_options, config_option, read_config
+from waypost.cli.device_files import export, import_
 from waypost.cli.printing import as_json_option, console, plain, print_json, short_time, table
 
 if TYPE_CHECKING:
@@ -17,17 +18,24 @@ if TYPE_CHECKING:
     from waypost.config import Config
 
 
-@click.group(short_help="List, add and remove a user's devices; warm their cache.")
+@click.group(short_help="List, add, remove, export and import devices; warm their cache.")
 def devices() -> None:
-    """List, add and remove a user's devices; warm the cache of many users' devices ahead of a campaign.
+    """List, add and remove a user's devices; export and import an app's; warm the cache of many users' devices ahead
+    of a campaign.
 
     \b
     Examples:
       waypost devices list alice
       waypost devices add alice phone --platform ios --token 9f86d0…
       waypost devices remove alice phone
+      waypost devices export devices.jsonl --app demo
+      waypost devices import devices.csv --app demo --dry-run
       waypost devices warm --app demo --file users.txt
     """
+
+
+devices.add_command(export)
+devices.add_command(import_)
 
 
 @devices.command("list")

@@ -151,12 +151,14 @@ def _resolve(value: Any, path: str, environ: Mapping[str, str], folder: Path) ->
         case list():
             return [_resolve(inner, f"{path}[{n}]", environ, folder) for n, inner in enumerate(value)]
         case str():
-            return _resolve_text(value, path, environ, folder)
+            return resolve_text(value, path, environ, folder)
         case _:
             return value
 
 
-def _resolve_text(text: str, path: str, environ: Mapping[str, str], folder: Path) -> str:
+def resolve_text(text: str, path: str, environ: Mapping[str, str], folder: Path) -> str:
+    """Replace what *text* refers to; ConfigurationError names *path* where it is missing, or a secret stands there."""
+
     def named(reference: re.Match[str]) -> str:
         if reference[1] not in environ:
             raise ConfigurationError(path, f"the environment variable {reference[1]} is not set")

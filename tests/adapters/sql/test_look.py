@@ -10,6 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from waypost.bootstrap import opening
 from waypost.bootstrap.admin import migrate_store
 from waypost.bootstrap.registry import load
 from waypost.bootstrap.serving import serve
@@ -119,3 +120,31 @@ def test_a_closed_port_is_named_and_no_password(tmp_path: Path, monkeypatch: pyt
         check(path)
     assert SECRET not in str(refused.value)
     assert os.linesep not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "module", "extra"),
+    [
+        ({"redis": {"url": "redis://127.0.0.1:1"}, "cache": "redis"}, "hiredis", "redis"),
+        ({"devices": "cassandra", "cassandra": {"hosts": ["127.0.0.1"], "data_center": "d"}}, "acsylla", "cassandra"),
+        ({"grpc": {"listen": "127.0.0.1:0"}}, "grpc", "grpc"),
+        (
+            {"sources": {"orders": {"app": "demo", "kafka": {"bootstrap": "127.0.0.1:1", "topic": "t", "group": "g"}}}},
+            "confluent_kafka",
+            "kafka",
+        ),
+    ],
+)
+def test_a_client_that_is_not_installed_is_found_by_the_check_as_by_serve(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, object], module: str, extra: str
+) -> None:
+    """The check passed, and the service did not start."""
+    path = tmp_path / "waypost.yaml"
+    tree = {"store": "sqlite:///waypost.db", "apps": {"demo": {}}, "listen": "127.0.0.1:0", "workers": 1}
+    path.write_text(yaml.safe_dump(tree | settings))
+    config = opened(path)
+    monkeypatch.setattr(opening, "find_spec", lambda name: None if name == module else object())
+    for opens in (lambda: check(path), lambda: serve(config, path, announce=lambda *_: None)):
+        with pytest.raises(ConfigurationError, match=rf"not installed: pip install 'waypost\[{extra}\]'"):
+            opens()
+    assert not (tmp_path / "waypost.db").exists()

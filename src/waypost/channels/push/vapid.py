@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from waypost.channels.push.signing import base64url, read_p256, signed_es256
 from waypost.domain.errors import ConfigurationError
@@ -27,12 +29,26 @@ class Vapid:
     def __init__(self, key: ec.EllipticCurvePrivateKey, subject: str) -> None:
         self._key = key
         self._subject = subject
-        self.public_key = base64url(key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint))
+        self.public_key = public_half(key)
 
     def authorization(self, audience: str, now: Instant) -> str:
         """Build the header's value for the push service with the origin *audience*, good for 12 hours from *now*."""
         claims: dict[str, str | int] = {"aud": audience, "exp": (now + LIFETIME_MS) // SECOND_MS, "sub": self._subject}
         return f"vapid t={signed_es256(self._key, {'typ': 'JWT'}, claims)}, k={self.public_key}"
+
+
+def public_half(key: ec.EllipticCurvePrivateKey) -> str:
+    """Return what a page subscribes with: the ``applicationServerKey``, base64url (W3C Push API, section 7.2)."""
+    return base64url(key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint))
+
+
+def write_new_key(file: Path) -> str:
+    """Make a key in a new *file* for its user alone, and return its public half; OSError where that cannot be."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    with os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600), "wb") as written:
+        written.write(pem)
+    return public_half(key)
 
 
 def subject_fault(subject: str) -> str:

@@ -19,7 +19,7 @@ from waypost.telemetry import Event
 _READ = "SELECT position, moves FROM journal WHERE position > ? AND position < ? ORDER BY position LIMIT ?"
 _READ_BY_ALL = "SELECT position FROM journal WHERE position > ? AND position < ? ORDER BY position LIMIT ?"
 _DROP = "DELETE FROM journal WHERE position > ? AND position <= ?"
-_DROPPED = "journal dropped"
+DROPPED = "journal dropped"
 """The name of the place up to which nothing is left; nothing comes in behind what every reader has passed."""
 
 _HORIZON = "SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint)"
@@ -99,11 +99,11 @@ def _drop(transaction: Transaction, orders: Sequence[tuple[int, int]]) -> list[i
 
 
 def _drop_page(connection: Connection, before: int, n: int) -> int:
-    after = reached(connection, _DROPPED)
+    after = reached(connection, DROPPED)
     rows = connection.execute(_READ_BY_ALL, (after, before, n)).fetchall()
     if rows:
         connection.execute(_DROP, (after, rows[-1][0]))
-        reach(connection, _DROPPED, rows[-1][0])
+        reach(connection, DROPPED, rows[-1][0])
     return len(rows)
 
 

@@ -16,7 +16,7 @@ from sqlalchemy.pool import NullPool
 from waypost.domain.errors import StorageBroken
 from waypost.stores.sql import migrations
 from waypost.stores.sql.connection import connect_to_look, dbapi
-from waypost.stores.sql.migrations import BEFORE_RELEASE, NOTED_IN, is_known
+from waypost.stores.sql.migrations import BEFORE_RELEASE, MOVED, NOTED_IN, is_known
 
 _SCRIPTS = Path(__file__).with_name("migrations")
 
@@ -72,6 +72,8 @@ def _found(connection: Connection, scripts: ScriptDirectory, head: str) -> str |
     found = MigrationContext.configure(connection, opts={"version_table": NOTED_IN}).get_current_revision()
     if found is None:
         _refuse_older_numbers(connection)
+    elif found == MOVED:
+        raise StorageBroken("its content was moved to PostgreSQL by `waypost move`: serve that database")
     elif not is_known(found) and found not in {script.revision for script in scripts.walk_revisions()}:
         raise StorageBroken(f"the database has revision {found}, this version knows up to {head}: upgrade Waypost")
     return found

@@ -18,6 +18,7 @@ from waypost.stores.sql.connection import (
     SAFE_WITH_MANY_WORKERS,
     SqliteConnection,
     connect,
+    connect_to_look,
     database_path,
     dbapi,
     run_directory,
@@ -124,10 +125,13 @@ class SqliteEngine:
             return _NAME
         if not os.access(self.path, os.R_OK | os.W_OK):
             raise ConfigurationError("store", f"cannot write {self.path}: {os.strerror(errno.EACCES)}")
-        from waypost.stores.sql.migrate import check_revision, engine_to_look  # noqa: PLC0415 - as in _migrate
-
         try:
-            check_revision(engine_to_look(self.path))
+            with contextlib.closing(connect_to_look(self.path)) as connection:
+                found = _revision(connection)
+            if found != latest():
+                from waypost.stores.sql.migrate import check_revision, engine_to_look  # noqa: PLC0415 - as in _migrate
+
+                check_revision(engine_to_look(self.path))
         except Exception as error:
             raise self._refusal_of(error) from error
         return _NAME
@@ -176,7 +180,8 @@ class SqliteEngine:
         return before
 
     def _migrate(self) -> tuple[str | None, str]:
-        found = self._revision()
+        with contextlib.closing(connect(self.path)) as connection:
+            found = _revision(connection)
         if found == latest():
             return found, found
         from waypost.stores.sql.migrate import migrate, sqlite_engine  # noqa: PLC0415 - a third of a process's start
@@ -189,14 +194,6 @@ class SqliteEngine:
         with contextlib.closing(connect(self.path)) as connection:
             named = {name for (name,) in connection.execute("SELECT name FROM sqlite_master").fetchall()}
             make_missing(tables, named.__contains__, connection.execute, is_remote=False)
-
-    def _revision(self) -> str | None:
-        """Read what Alembic noted in the database; None for a new one."""
-        with contextlib.closing(connect(self.path)) as connection:
-            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (NOTED_IN,)).fetchall():
-                return None
-            ((revision,),) = connection.execute(f"SELECT version_num FROM {NOTED_IN}").fetchall()  # noqa: S608 - ours
-            return str(revision)
 
     def open_writer(self) -> SqliteWriter:
         """See Engine."""
@@ -217,3 +214,11 @@ class SqliteEngine:
     async def join(self, peers: Peers | None, report: Callable[[StoreFault], None]) -> Joined:
         """See Engine; everybody is on this machine, and a lock is lost with its process alone."""
         return Joined(Shards(run_directory(self.path)), peers, lambda _: None)
+
+
+def _revision(connection: SqliteConnection) -> str | None:
+    """Read what Alembic noted in the database; None for a new one."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (NOTED_IN,)).fetchall():
+        return None
+    ((revision,),) = connection.execute(f"SELECT version_num FROM {NOTED_IN}").fetchall()  # noqa: S608 - ours
+    return str(revision)

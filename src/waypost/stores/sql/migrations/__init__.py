@@ -6,6 +6,8 @@ from typing import Final
 VERSIONS = Path(__file__).with_name("versions")
 NOTED_IN: Final = "schema_revision"
 """The table in which a database says where it stands."""
+MOVED: Final = "moved"
+"""The note of a database whose content was moved into another one."""
 BEFORE_RELEASE: Final = "alembic_version"
 """The same of databases made before 0.1.0, whose revisions were numbered otherwise."""
 

@@ -28,7 +28,7 @@ from waypost.stores.sql.postgres.connection import (
 from waypost.stores.sql.postgres.membership import Membership
 from waypost.stores.sql.postgres.months import drop_months
 from waypost.stores.sql.postgres.peers import NotifyPeers
-from waypost.stores.sql.postgres.refusals import named_refusal
+from waypost.stores.sql.postgres.refusals import named_refusal, not_allowed
 from waypost.stores.sql.postgres.tail import ArrivalTail
 from waypost.stores.sql.postgres.writer import PostgresWriter
 from waypost.stores.sql.settings import SqlSettings
@@ -40,6 +40,15 @@ MIGRATION_PATIENCE_S = 30.0
 _TURN = sql.SQL("SELECT pg_try_advisory_lock({})").format(MIGRATION_LOCK)
 _AGAIN_S = 0.1
 _FOUND = sql.SQL("SELECT version_num FROM {}").format(sql.Identifier(NOTED_IN))
+_NOT_ALLOWED = """\
+SELECT CASE WHEN owner IS NULL THEN 'permission denied for schema ' || coalesce(current_schema(), 'none')
+    ELSE 'must be owner of table notification' END
+FROM (SELECT (SELECT relowner FROM pg_class WHERE oid = to_regclass('notification')) AS owner) AS found
+WHERE NOT coalesce(
+    CASE WHEN owner IS NULL THEN has_schema_privilege(current_schema(), 'CREATE')
+    ELSE pg_has_role(owner, 'USAGE') END, false)
+"""
+"""What it would be refused where it may not make the tables, or the partitions of those that there are."""
 _FORGOTTEN = "DELETE FROM writer WHERE at < clock_timestamp() - interval '7 days'"
 """The statement that deletes writers whose process ended, or was away for longer than any outage."""
 
@@ -66,28 +75,33 @@ class PostgresEngine:
         try:
             return self._prepare(now, tables)
         except Exception as error:
-            driver = _of_driver(error)
-            if not isinstance(driver, psycopg.Error) or fault_of(driver) is StoreFault.OPERATION:
-                raise
-            raise named_refusal(driver) from error
+            raise self._refusal_of(error) from error
 
     def refuse_workers(self, workers: int) -> None:
         """See Engine: any number."""
 
     def look(self) -> str:
         """See Engine; such as PostgreSQL 15.18."""
-        from waypost.stores.sql.migrate import check_revision  # noqa: PLC0415 - as in _migrate
-
         try:
             with psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
                 version = connection.info.parameter_status("server_version") or "of unknown version"
-            check_revision(create_engine("postgresql+psycopg://", creator=self._connect, poolclass=NullPool))
+                found = _revision(connection)
+                if (why := connection.execute(_NOT_ALLOWED).fetchone()) is not None:
+                    raise not_allowed(self._url, str(why[0]))
+            if found is None or not is_known(found):
+                self._check_revision()
         except Exception as error:
-            driver = _of_driver(error)
-            if isinstance(driver, psycopg.Error):
-                raise named_refusal(driver) from error
-            raise
+            raise self._refusal_of(error) from error
         return f"PostgreSQL {version}"
+
+    def _refusal_of(self, error: Exception) -> Exception:
+        """Convert what opening it raised, with the server's own reason; return it where it is another fault."""
+        driver = _of_driver(error)
+        if isinstance(driver, psycopg.errors.InsufficientPrivilege):
+            return not_allowed(self._url, driver.diag.message_primary or "permission denied")
+        if not isinstance(driver, psycopg.Error) or fault_of(driver) is StoreFault.OPERATION:
+            return error
+        return named_refusal(driver)
 
     def keep_up(self, now: Instant, before: Instant) -> Months:
         """See Engine: months ahead, and months that are over; notes of writers that are gone."""
@@ -153,6 +167,11 @@ class PostgresEngine:
         from waypost.stores.sql.migrate import migrate  # noqa: PLC0415 - a third of a process's start
 
         return migrate(create_engine("postgresql+psycopg://", creator=self._connect, poolclass=NullPool))
+
+    def _check_revision(self) -> None:
+        from waypost.stores.sql.migrate import check_revision  # noqa: PLC0415 - as in _migrate
+
+        check_revision(create_engine("postgresql+psycopg://", creator=self._connect, poolclass=NullPool))
 
     def _connect(self) -> _Plain:
         """Connect for migrations, which wait for no lock for long: whoever comes after them waits for it, too."""

@@ -1,0 +1,60 @@
+"""The check of what a service opens: ``serve`` makes it before it starts workers, ``check-config`` in place of that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+from waypost.config import Config, Stack
+from waypost.domain.errors import ConfigurationError, ErrorCode, StorageFull, Unavailable
+from waypost.runtime.roles import Role
+from waypost.stores.sql.engines import engine_of
+from waypost.stores.sql.location import check_location
+
+_MODULE_OF = {"redis": "hiredis", "kafka": "confluent_kafka", "cassandra": "acsylla", "grpc": "grpc"}
+"""What each extra installs."""
+
+
+def look(config: Config) -> str:
+    """Find out whether a service could open what it needs, and name the engine of its store; nothing is written.
+
+    ConfigurationError, StorageBroken or Unavailable where it could not.
+    """
+    for path, extra in _extras_of(config):
+        if find_spec(_MODULE_OF[extra]) is None:
+            raise ConfigurationError(path, f"its client is not installed: pip install 'waypost[{extra}]'")
+    check_location(config.store)
+    engine = engine_of(config.store)
+    engine.refuse_workers(config.workers)
+    return engine.look()
+
+
+def require(config: Config) -> None:
+    """Refuse, once and for all workers, what ``look`` refuses.
+
+    Only a ledger may be away, and a full disk is a worker's to find: it gives up the reserve.
+    """
+    try:
+        look(config)
+    except StorageFull:
+        return
+    except Unavailable as away:
+        if config.stack is not Stack.LOG or away.code is not ErrorCode.STORAGE_AWAY:
+            raise
+
+
+def _extras_of(config: Config) -> Iterator[tuple[str, str]]:
+    """Yield the settings that take a client which is not always there, each with the extra that brings it."""
+    if config.redis is not None:
+        yield "redis", "redis"
+    if config.stack is Stack.LOG or config.outbox.to == "kafka":
+        yield "kafka", "kafka"
+    if config.devices == "cassandra":
+        yield "devices", "cassandra"
+    if Role.API not in config.does():
+        return
+    if config.grpc.listen is not None:
+        yield "grpc", "grpc"
+    for name, chosen in config.sources.items():
+        extra = "kafka" if chosen.redis is None else "redis"
+        yield f"sources.{name}.{extra}", extra
