@@ -20,10 +20,11 @@ from waypost.bootstrap.senders import registration_checks
 from waypost.bootstrap.shared import cached, opened_redis
 from waypost.config import Config
 from waypost.domain.device import Device, Platform, Registration, RegistrationCheck
+from waypost.domain.errors import InvalidRequest
 from waypost.domain.ids import AppId, DeviceId, UserId
 from waypost.domain.submission import Identity
-from waypost.entrypoints.decoding import fault_of
-from waypost.entrypoints.rest.bodies import SubmittedDevice, subscription_keys
+from waypost.entrypoints.rest.bodies import SubmittedDevice
+from waypost.entrypoints.wording import fault_of
 from waypost.ports.devices import Devices
 from waypost.runtime.clock import SystemClock
 
@@ -127,21 +128,11 @@ def _registration(
         device_id = msgspec.convert(row.device_id, Identity)
         at = ""
         said = msgspec.convert(row.fields, SubmittedDevice)
+        registration = said.registration(app, UserId(user_id), DeviceId(device_id), SystemClock().now())
     except msgspec.ValidationError as error:
-        fault = fault_of(error, at)
-        return RefusedRow(row.line, "invalid_device", f"{fault.path}: {fault.why}")
-    registration = Registration(
-        app=app,
-        user_id=UserId(user_id),
-        device_id=DeviceId(device_id),
-        platform=said.platform,
-        token=said.token,
-        keys=None if said.keys is None else subscription_keys(said.keys),
-        app_version=said.app_version,
-        os_version=said.os_version,
-        locale=said.locale,
-        token_use=said.token_use,
-    )
+        return RefusedRow(row.line, "invalid_device", str(InvalidRequest((fault_of(error, SubmittedDevice, at),))))
+    except InvalidRequest as wrong:
+        return RefusedRow(row.line, "invalid_device", str(wrong))
     if faults := check(registration):
         return RefusedRow(row.line, "invalid_device", "; ".join(f"{fault.path}: {fault.why}" for fault in faults))
     return registration

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 
 from msgspec import Meta, Raw, Struct
+from msgspec.structs import replace
 
-from waypost.domain.device import TokenUse
+from waypost.domain.device import Registration, TokenUse
+from waypost.domain.ids import AppId, DeviceId, UserId
 from waypost.domain.submission import Identity, Moment, Seconds, Submission
-from waypost.domain.submitted_device import SubmittedAddress
+from waypost.domain.submitted_device import SubmittedAddress, registration_of
 from waypost.domain.text import NO_NUL, Text
+from waypost.domain.time import Instant
 from waypost.entrypoints.submitting import BATCH_LIMIT
 
 IdText = Annotated[
@@ -77,3 +80,13 @@ class SubmittedDevice(SubmittedAddress, frozen=True, forbid_unknown_fields=True)
     token_use: Annotated[
         TokenUse, Meta(description="The use of an iOS token; live activities and calls have their own tokens.")
     ] = TokenUse.ALERT
+
+    def registration(self, app: AppId, user_id: UserId, device_id: DeviceId, now: Instant) -> Registration:
+        """Build the registration of it; InvalidRequest as ``registration_of``."""
+        return replace(
+            registration_of(app, user_id, device_id, self, now),
+            app_version=self.app_version,
+            os_version=self.os_version,
+            locale=self.locale,
+            token_use=self.token_use,
+        )

@@ -7,11 +7,9 @@ from typing import Annotated
 import msgspec
 from litestar import Response, delete, get, put
 from litestar.params import QueryParameter, RawBody
-from msgspec.structs import replace
 
 from waypost.domain.errors import ErrorCode, Fault, NotFound
 from waypost.domain.ids import DeviceId
-from waypost.domain.submitted_device import registration_of
 from waypost.entrypoints.access import DEVICES_OWN
 from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest.answers import answer, speaks
@@ -47,14 +45,7 @@ async def register(request: Call, user_id: PathIdentity, device_id: PathIdentity
     api = api_of(request)
     said = decode(_device, body)
     now, owner = api.clock.now(), user_in(request.user, user_id)
-    address = registration_of(request.user.app, owner, DeviceId(identity_in(device_id, "device_id")), said, now)
-    registration = replace(
-        address,
-        app_version=said.app_version,
-        os_version=said.os_version,
-        locale=said.locale,
-        token_use=said.token_use,
-    )
+    registration = said.registration(request.user.app, owner, DeviceId(identity_in(device_id, "device_id")), now)
     has_ended = said.expiration_time is not None and said.expiration_time <= now
     faults = [Fault("expiration_time", "the subscription has ended already")] if has_ended else []
     stored = await register_device(api, registration, faults)
