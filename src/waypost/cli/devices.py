@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -15,6 +16,16 @@ from waypost.cli.printing import as_json_option, console, plain, print_json, sho
 if TYPE_CHECKING:
     from waypost.client import Client
     from waypost.config import Config
+
+
+def _line_for_dash(_context: click.Context, _option: click.Parameter, said: str | None) -> str | None:
+    """Read a line of stdin for `-`: what stands in the arguments, everybody on the machine can see."""
+    if said != "-":
+        return said
+    line = sys.stdin.readline().strip()
+    if not line:
+        raise click.BadParameter("stdin has no such line")
+    return line
 
 
 @click.group(short_help="List, add and remove a user's devices; warm their cache.")
@@ -65,9 +76,18 @@ def list_(client: Client, user_id: str, inactive: bool, as_json: bool) -> None:
 @click.argument("user_id")
 @click.argument("device_id")
 @click.option("--platform", required=True, help="ios, android, web, or what a plug-in serves.")
-@click.option("--token", required=True, help="The provider's token; for web the endpoint of the subscription.")
+@click.option(
+    "--token",
+    required=True,
+    callback=_line_for_dash,
+    help="The provider's token; for web the endpoint of the subscription; `-` reads a line of stdin.",
+)
 @click.option("--p256dh", help="For web: the subscription's public key (base64url).")
-@click.option("--auth", help="For web: the subscription's secret (base64url).")
+@click.option(
+    "--auth",
+    callback=_line_for_dash,
+    help="For web: the subscription's secret (base64url); `-` reads a line of stdin.",
+)
 @click.option("--app-version")
 @click.option("--os-version")
 @click.option("--locale", help="Such as de-CH.")
