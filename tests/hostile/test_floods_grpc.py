@@ -205,7 +205,7 @@ class SilentStream:
 )
 async def test_a_crowd_holds_up_nobody_and_is_closed(count: int, said: bytes) -> None:
     """Those who said nothing within 10 s, those who greeted when they have been idle for long enough."""
-    limits = GrpcSettings(listen=DEFAULTS.listen, idle_s=1 if count < 10_000 else 30)
+    limits = GrpcSettings(listen=DEFAULTS.listen, idle_s=1 if count < 10_000 else 30, connections_limit=2 * count)
     async with served(limits) as door, crowd(door.server.port, count, said) as held:
         opened = asyncio.create_task(held.said("open"))
         while not opened.done():

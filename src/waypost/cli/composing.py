@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
@@ -12,6 +13,17 @@ if TYPE_CHECKING:
     from waypost.client import Submission
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def line_for_dash(_context: click.Context, _option: click.Parameter, said: str | None) -> str | None:
+    """Read a line of stdin for `-`: what stands in the arguments, everybody on the machine can see."""
+    if said != "-":
+        return said
+    line = sys.stdin.readline().strip()
+    if not line:
+        raise click.BadParameter("stdin has no such line")
+    return line
+
 
 _MESSAGE = (
     click.option("--title", help="The title."),
@@ -36,7 +48,11 @@ _OPTIONS = (
     click.option(
         "--device", "device_ids", multiple=True, metavar="ID", help="Send only to this device; may be repeated."
     ),
-    click.option("--token", help="In place of USER_ID: the token of a device; with --platform."),
+    click.option(
+        "--token",
+        callback=line_for_dash,
+        help="In place of USER_ID: the token of a device, with --platform; `-` reads a line of stdin.",
+    ),
     click.option("--platform", help="The platform of that device: android, ios, web, ios_fcm or web_fcm."),
     click.option("--scheduled-at", metavar="TIME", help="Earliest time of sending, such as 2026-01-31T09:00:00Z."),
     click.option("--idempotency-key", help="A repeated key is accepted only once."),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from waypost.cli.composing import line_for_dash
 from waypost.cli.connect import api_options, config_option, read_config
 from waypost.cli.device_files import export, import_
 from waypost.cli.printing import as_json_option, console, plain, print_json, short_time, table
@@ -73,9 +74,18 @@ def list_(client: Client, user_id: str, inactive: bool, as_json: bool) -> None:
 @click.argument("user_id")
 @click.argument("device_id")
 @click.option("--platform", required=True, help="android, ios, web, ios_fcm, web_fcm, or what a plug-in serves.")
-@click.option("--token", required=True, help="The provider's token; for web the endpoint of the subscription.")
+@click.option(
+    "--token",
+    required=True,
+    callback=line_for_dash,
+    help="The provider's token; for web the endpoint of the subscription; `-` reads a line of stdin.",
+)
 @click.option("--p256dh", help="For web: the subscription's public key (base64url).")
-@click.option("--auth", help="For web: the subscription's secret (base64url).")
+@click.option(
+    "--auth",
+    callback=line_for_dash,
+    help="For web: the subscription's secret (base64url); `-` reads a line of stdin.",
+)
 @click.option("--app-version")
 @click.option("--os-version")
 @click.option("--locale", help="Such as de-CH.")

@@ -81,6 +81,10 @@ def create(
         raise click.BadParameter("1 to 128 characters, none of them a control character", param_hint="--caller")
     text, stored = asyncio.run(make_key(config, app, caller, scopes, lifetime_s))
     _show_new(text, stored, as_json)
+    if not scopes:
+        click.echo(f"WARNING: it may do everything ({', '.join(SCOPES)}); --scope grants less.", err=True)
+    if lifetime_s is None:
+        click.echo("WARNING: it never ends; --expires 90d gives it an end.", err=True)
 
 
 def _is_name(caller: str) -> bool:

@@ -19,6 +19,8 @@ class Act(StrEnum):
     KEY_ROTATED = "key.rotated"
     KEY_REVOKED = "key.revoked"
     DEAD_REPLAYED = "dead.replayed"
+    NOTIFICATION_CANCELLED = "notification.cancelled"
+    NOTIFICATION_REPLAYED = "notification.replayed"
     DEDUP_FORGOTTEN = "dedup.forgotten"
     BULK_PAUSED = "bulk.paused"
     BULK_RESUMED = "bulk.resumed"

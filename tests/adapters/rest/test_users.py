@@ -53,6 +53,18 @@ async def test_what_an_operator_orders_is_on_record_before_it_is_done_and_names_
         assert (await client.get("/v1/audit", params={"act": "key.made"})).json()["items"] == []
 
 
+async def test_cancelling_and_replaying_one_notification_is_on_record() -> None:
+    async with served() as (_, client):
+        made = (await client.post("/v1/notifications", json=shown("ann"))).json()["id"]
+        for order in ("cancel", "replay"):
+            await client.post(f"/v1/notifications/{made}/{order}")
+        items = (await client.get("/v1/audit")).json()["items"]
+        assert [(each["act"], each["subject"], each["by"]) for each in items] == [
+            ("notification.replayed", made, "billing"),
+            ("notification.cancelled", made, "billing"),
+        ]
+
+
 class AwayAudit(MemoryAudit):
     """Takes nothing down."""
 

@@ -65,7 +65,7 @@ OURS = [EntryPoint(name, f"waypost.channels.{name}.plugin:PLUGIN", ENTRY_POINTS)
 
 def test_our_own_senders_come_through_the_same_door() -> None:
     served = {plugin.channel: plugin.platforms for plugin in registered(OURS)}
-    assert served == {"apns": ("ios",), "fcm": ("android",), "webpush": ("web",)}
+    assert served == {"apns": ("ios",), "fcm": ("android", "ios_fcm", "web_fcm"), "webpush": ("web",)}
     assert served.items() <= {plugin.channel: plugin.platforms for plugin in installed()}.items()
 
 

@@ -50,6 +50,16 @@ def test_a_key_without_a_choice_may_do_everything_for_ever(config: Path) -> None
     assert " all " in listed.output
 
 
+def test_what_an_unbounded_key_may_do_is_said_on_stderr_and_not_of_a_bounded_one(config: Path) -> None:
+    words = ["keys", "create", "--app", "demo", "--caller", "shop", "--config", str(config)]
+    loud = CliRunner().invoke(waypost, words)
+    assert [line.split(":")[0] for line in loud.stderr.splitlines()].count("WARNING") == 2
+    assert all(scope in loud.stderr for scope in SCOPES) and "never ends" in loud.stderr
+    assert loud.stdout.startswith("wp_") and len(loud.stdout.splitlines()) == 1
+    bounded = CliRunner().invoke(waypost, [*words, "--scope", "read", "--expires", "90d"])
+    assert "WARNING" not in bounded.stderr
+
+
 def test_no_key_is_made_in_the_name_of_a_token(config: Path) -> None:
     words = ["keys", "create", "--app", "demo", "--caller", "login:alice", "--config", str(config)]
     refused = CliRunner().invoke(waypost, words)

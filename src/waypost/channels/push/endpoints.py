@@ -47,6 +47,10 @@ class Endpoint(Struct, frozen=True):
         return self.origin.removeprefix(f"{self.scheme}://")
 
 
+_DOTS = re.compile(r"/(\.|%2e){1,2}(?=/|$)", re.IGNORECASE)
+"""A segment that stands for another folder (RFC 3986, section 3.3): whoever resolves it leaves the path allowed."""
+
+
 class _Rule(Struct, frozen=True):
     """A host (``.suffix`` for any labels in front, empty for any host), a port, and how the path must begin."""
 
@@ -60,7 +64,13 @@ class _Rule(Struct, frozen=True):
         exact = self.host and not self.host.startswith(".")
         same_host = endpoint.host == self.host if exact else endpoint.host.endswith(self.host)
         same_origin = same_host and (endpoint.scheme, endpoint.port) == (self.scheme, self.port)
-        return same_origin and endpoint.path.startswith(self.path)
+        return same_origin and self._holds(endpoint.path.partition("?")[0])
+
+    def _holds(self, path: str) -> bool:
+        """Tell whether *path* is ours or below it, by whole segments."""
+        under = self.path if self.path.endswith("/") else f"{self.path}/"
+        is_under = path == self.path or path.startswith(under)
+        return is_under and (self.path == "/" or not _DOTS.search(path))
 
 
 class EndpointGuard:

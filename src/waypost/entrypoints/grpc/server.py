@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import grpc
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
+from grpc_health.v1 import health_pb2
 
 from waypost.domain.errors import ConfigurationError
 from waypost.entrypoints.grpc.accepting import accepting_server
+from waypost.entrypoints.grpc.anonymous import AnonymousServices
 from waypost.entrypoints.grpc.api import GrpcApi
 from waypost.entrypoints.grpc.service import SERVICE, Notifications
 from waypost.entrypoints.grpc.settings import GrpcSettings
@@ -29,7 +29,7 @@ class GrpcServer:
         self._api = api
         self._tls = tls
         self._service = Notifications(api)
-        self._health = health.aio.HealthServicer()
+        self._anonymous = AnonymousServices(api.settings, (SERVICE,))
         self._server: grpc.aio.Server | None = None
         self._watching: asyncio.Task[None] | None = None
         self.port = 0
@@ -39,8 +39,7 @@ class GrpcServer:
         listen = self._api.settings.listen
         server = accepting_server(_options(self._api.settings))
         server.add_registered_method_handlers(SERVICE, self._service.methods())
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+        self._anonymous.add_to(server)
         try:
             if self._tls is None:
                 self.port = server.add_insecure_port(str(listen))
@@ -61,7 +60,7 @@ class GrpcServer:
         if self._server is None or self._watching is None:
             return
         self._watching.cancel()
-        await self._health.enter_graceful_shutdown()
+        await self._anonymous.health.enter_graceful_shutdown()
         self._service.close_streams()
         server, self._server = self._server, None
         try:
@@ -78,7 +77,7 @@ class GrpcServer:
     async def _tell_health(self) -> None:
         status = _HEALTH.SERVING if self._api.is_ready() else _HEALTH.NOT_SERVING
         for service in ("", SERVICE):
-            await self._health.set(service, status)
+            await self._anonymous.health.set(service, status)
 
 
 def _credentials(tls: ServerTls) -> grpc.ServerCredentials:
@@ -108,6 +107,7 @@ def _options(settings: GrpcSettings) -> list[tuple[str, int]]:
         ("grpc.max_send_message_length", -1),  # of a Get with all its receipts
         ("grpc.max_metadata_size", settings.metadata_limit_bytes),
         ("grpc.absolute_max_metadata_size", settings.metadata_limit_bytes),
+        ("grpc.max_allowed_incoming_connections", settings.connections_limit),
         ("grpc.max_concurrent_streams", settings.calls_limit),
         ("grpc.max_connection_idle_ms", settings.idle_s * 1_000),
         ("grpc.server_handshake_timeout_ms", 10_000),

@@ -27,6 +27,10 @@ class GrpcSettings(Struct, frozen=True, kw_only=True):
     """Seconds that a caller may take to send the message of a call. A stream may be silent for any time."""
     calls_limit: Annotated[int, Meta(ge=1)] = 1_000
     """The most concurrent calls of one worker, streams included; above it, calls are refused."""
+    anonymous_calls_limit: Annotated[int, Meta(ge=1)] = 200
+    """The most concurrent calls of one worker without a credential (health, reflection); past it, the oldest ends."""
+    connections_limit: Annotated[int, Meta(ge=1)] = 10_000
+    """The most connections of one worker; above it, new ones are closed."""
     stream_in_flight: Annotated[int, Meta(ge=1)] = 2_000
     """The most unacknowledged items of one stream; above it, the stream is not read."""
     idle_s: Annotated[int, Meta(ge=1)] = 600

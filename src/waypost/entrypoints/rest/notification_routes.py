@@ -23,10 +23,12 @@ from waypost.entrypoints.rest.answers import INTAKE_CODES, ONE_CODES, answer, sp
 from waypost.entrypoints.rest.api import Call, api_of
 from waypost.entrypoints.rest.bodies import Batch, ReplayOrder
 from waypost.entrypoints.rest.parameters import CursorGiven, HeaderKey, Limit, PathId, UserGiven, id_in
+from waypost.entrypoints.rest.recording import record
 from waypost.entrypoints.rest.submitting import BatchAnswer, submit_batch, submit_one
 from waypost.entrypoints.rest.views import NotificationPage, NotificationView, summary, whole
 from waypost.entrypoints.submitting import Id, Submitted
 from waypost.pipeline.intake import require_replayable
+from waypost.ports.audit import Act
 from waypost.ports.views import HistoryQuery
 
 _E = ErrorCode
@@ -181,6 +183,7 @@ async def cancel(request: Call, notification_id: PathId) -> Response[bytes]:
     """Cancel the notification. 200 `cancelled`: nothing more is sent. 202 `cancelling`: the present attempt ends it."""
     wanted = id_in(notification_id)
     text = format_id(wanted)
+    await record(request, Act.NOTIFICATION_CANCELLED, [text])
     withdrawal = await api_of(request).intake.cancel(request.user, wanted)
     match withdrawal:
         case Withdrawn(cancelled, handed_over):
@@ -215,6 +218,7 @@ async def replay(request: Call, notification_id: PathId, body: RawBody) -> Respo
     """Start a new round for the failed, expired and unknown deliveries."""
     order = decode(_replay_order, body) if body else ReplayOrder()
     wanted = id_in(notification_id)
+    await record(request, Act.NOTIFICATION_REPLAYED, [format_id(wanted)])
     (result,) = await api_of(request).intake.replay(request.user, [wanted], order.ttl)
     require_replayable(result)
     return answer(202, Replayed(format_id(wanted)))

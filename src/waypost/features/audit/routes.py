@@ -55,8 +55,8 @@ class AuditPage(Struct, frozen=True):
 async def audit(
     request: Call, act: ActGiven = None, by: ByGiven = None, cursor: CursorGiven = None, limit: Limit = 50
 ) -> Response[bytes]:
-    """List administrative orders, newest first: keys created and revoked, dead letters replayed, dedup keys forgotten,
-    jobs paused or ended, users erased.
+    """List administrative orders, newest first: keys created and revoked, notifications cancelled and
+    replayed, dead letters replayed, dedup keys forgotten, jobs paused or ended, users erased.
     """
     before = None if cursor is None else cursors.number(cursor)
     entries = await api_of(request).audit.page(AuditQuery(request.user.app, act, by, before, limit))

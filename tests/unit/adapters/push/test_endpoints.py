@@ -101,6 +101,26 @@ def test_a_url_allows_its_origin_and_what_is_under_its_path() -> None:
     assert ours.admit("https://[::1]:99/other") is None
 
 
+@pytest.mark.parametrize(
+    ("path", "admitted"),
+    [
+        ("/up", True),
+        ("/up/", True),
+        ("/up/a", True),
+        ("/up?x=1", True),
+        ("/upstream", False),
+        ("/up-admin/a", False),
+        ("/up/../admin", False),
+        ("/up/%2E%2e/admin", False),
+        ("/up/..", False),
+        ("/up/a..b", True),
+    ],
+)
+def test_a_path_allows_whole_segments_under_it(path: str, admitted: bool) -> None:
+    guard = EndpointGuard("apps.demo.webpush", ("https://push.example/up",))
+    assert (guard.admit(f"https://push.example{path}") is not None) is admitted
+
+
 def test_a_star_allows_any_host_of_the_internet_by_https() -> None:
     """UnifiedPush: the user brings the push service."""
     everybody = guard("*")
