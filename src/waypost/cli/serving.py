@@ -24,7 +24,7 @@ from waypost.cli.printing import as_json_option
 @click.option(
     "--profile",
     type=click.Choice(["notifications-service", "simplens"]),
-    help="The ways of another service: see docs/internals/notifications-service.md (configured by environment alone) and "
+    help="The ways of another service: docs/internals/notifications-service.md (configured by environment alone), "
     "docs/internals/simplens.md.",
 )
 @as_json_option
