@@ -89,6 +89,7 @@ lock: install ## pin the newest versions that fit, with hashes
 compiled: install ## build the wheel with the HTTP/2 kernel compiled into dist/, and hold it to all of the kernel's tests
 	@$(BIN)/python -m scripts.compiled
 
-wheel: install ## build the wheels of Waypost and of its lab, pure Python, into dist/
+wheel: install ## build the wheels of Waypost, of its client alone and of its lab, pure Python, into dist/
 	@$(BIN)/python -m build --wheel --no-isolation --outdir dist .
+	@$(BIN)/python -m build --wheel --no-isolation --outdir dist packaging/client
 	@$(BIN)/python -m build --wheel --no-isolation --outdir dist packaging/lab

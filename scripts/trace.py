@@ -22,13 +22,12 @@ import waypost
 from waypost.bootstrap.registry import load
 from waypost.bootstrap.serving import serve
 from waypost.cli.children import Children
-from waypost.cli.journey import wait_until_final
 from waypost.cli.keys import make_key
 from waypost.cli.lab_admin import LabAdmin
-from waypost.client import Client
+from waypost.client import Client, Submission
 
 PACKAGE = str(Path(waypost.__file__).parent) + "/"
-NOTIFICATION = {"user_id": "user-1", "title": "Your parcel is here", "body": "Left at the front door."}
+NOTIFICATION: Submission = {"user_id": "user-1", "title": "Your parcel is here", "body": "Left at the front door."}
 FINAL_TIMEOUT_S = 30.0
 SETTLED_S = 1.0
 """Seconds after which one delivery is over for certain."""
@@ -84,13 +83,13 @@ def drive(trace: Trace, client: Client, token: str) -> None:
     sys.setprofile(None)
     try:
         client.add_device("user-1", "phone", {"platform": "android", "token": token})
-        wait_until_final(client, client.send({**NOTIFICATION, "data": {"n": "0"}})["id"], FINAL_TIMEOUT_S)
+        client.wait(client.send({**NOTIFICATION, "data": {"n": "0"}})["id"], FINAL_TIMEOUT_S)
         time.sleep(SETTLED_S)
         trace.is_on = True
         sent = client.send({**NOTIFICATION, "data": {"n": "1"}})
         time.sleep(SETTLED_S)  # asking whether it is over would be traced, too
         trace.is_on = False
-        detail = wait_until_final(client, sent["id"], FINAL_TIMEOUT_S)
+        detail = client.wait(sent["id"], FINAL_TIMEOUT_S)
         assert [receipt["status"] for receipt in detail["receipts"]] == ["sent"], detail
     finally:
         os.kill(os.getpid(), signal.SIGTERM)

@@ -20,9 +20,9 @@ NOT_PLUGGED_IN = {"waypost.stores.redis.schedule"}
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The two wheels of this tree, unpacked, by distribution."""
+    """The wheels of this tree, unpacked, by distribution."""
     folder = tmp_path_factory.mktemp("wheels")
-    for source in (ROOT, ROOT / "packaging" / "lab"):
+    for source in (ROOT, ROOT / "packaging" / "client", ROOT / "packaging" / "lab"):
         command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(source)]
         subprocess.run(command, check=True, capture_output=True)
     unpacked = {}
@@ -42,6 +42,31 @@ def test_each_module_is_in_exactly_one_wheel(wheels: dict[str, Path]) -> None:
     assert runtime.isdisjoint(lab)
     assert runtime | lab == modules(ROOT / "src")
     assert {name.split("/")[1] for name in lab} == FOR_DEVELOPERS
+
+
+def test_the_client_alone_is_that_of_waypost_typed_and_needs_nothing(wheels: dict[str, Path]) -> None:
+    """Under a name of its own, so that neither of two packages that are installed overwrites the other's files."""
+    alone, inside = wheels["waypost_client"], wheels["waypost"] / "waypost" / "client"
+    files = {
+        path.relative_to(alone / "waypost_client"): path.read_bytes() for path in alone.rglob("waypost_client/*.*")
+    }
+    assert files == {path.relative_to(inside): path.read_bytes() for path in inside.glob("*.*")}
+    assert Path("py.typed") in files
+    assert modules(alone).isdisjoint(modules(wheels["waypost"]))
+    (metadata,) = alone.glob("*.dist-info/METADATA")
+    assert "Requires-Dist" not in metadata.read_text()
+    program = (
+        "import sys, waypost_client, waypost_client.asynchronous\n"
+        "print(*{name.partition('.')[0] for name in sys.modules} - sys.stdlib_module_names)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-S", "-c", program],
+        env={"PYTHONPATH": str(alone)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert set(ended.stdout.split()) == {"__main__", "waypost_client"}
 
 
 def test_nothing_that_tests_alone_use_is_installed() -> None:

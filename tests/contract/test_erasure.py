@@ -13,7 +13,7 @@ from tests.contract.sql import SqlUnderTest
 from waypost.domain.bulk import JobOrder, Recipient
 from waypost.domain.content import Content
 from waypost.domain.device import Platform, Registration
-from waypost.domain.ids import AppId, DeviceId, UserId, next_ids
+from waypost.domain.ids import AppId, CallerId, DeviceId, UserId, next_ids
 from waypost.domain.notification import Notification
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import MINUTE_MS
@@ -32,7 +32,8 @@ def told(bench: Bench, user: UserId = HER, app: AppId = APP) -> Notification:
     """Its id says the store's time (those of the other tests never go back, whatever their clocks)."""
     made = notification(bench.now, user=user, app=app, body=f"{MARKER} body")
     (own,), _ = next_ids(bench.now, 1, os.urandom(10), 0)
-    return msgspec.structs.replace(made, id=own, device_ids=(DeviceId(f"{MARKER}-device"),))
+    caller = CallerId(f"login:{user}")  # with a token of their own
+    return msgspec.structs.replace(made, id=own, caller=caller, device_ids=(DeviceId(f"{MARKER}-device"),))
 
 
 async def asked(bench: Bench, user: UserId = HER) -> Erasure:
@@ -75,6 +76,7 @@ async def test_what_is_final_stays_without_the_person_and_adds_up(bench: Bench) 
     detail = await bench.detail(done)
     kept = detail.record.notification
     assert (kept.user_id, kept.content, kept.device_ids) == (TOMBSTONE, Content(), ())
+    assert kept.caller == f"login:{TOMBSTONE}"
     (receipt,) = detail.receipts
     assert (receipt.device_id, receipt.status, receipt.provider_id) == (ERASED_DEVICE, "sent", None)
     assert receipt.sent_at is not None

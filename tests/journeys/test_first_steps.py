@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import re
 import signal
 import subprocess
@@ -16,11 +15,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.journeys.quick_start import CLEAN, LAB, ROOT, URL, blocks, write_configuration
 from waypost.cli.children import Children
-
-ROOT = Path(__file__).parents[2]
-QUICK_START = (ROOT / "docs" / "quick-start.md").read_text(encoding="utf-8")
-CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("WAYPOST_")}
 
 
 def test_make_run_once_shows_all_three_deliveries_and_ends_with_0() -> None:
@@ -71,14 +67,8 @@ def quick_start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path
     """The folder of somebody who followed the quick start up to the key, on free ports; and their environment."""
     folder = tmp_path_factory.mktemp("quick-start")
     with Children(folder) as children:
-        ports = [f"--{name}-port=0" for name in ("apns", "fcm", "webpush", "oauth", "admin")]
-        lab = children.start("lab", ["lab", "--directory", str(folder / "lab"), *ports], CLEAN)
-        text = re.search(r"```yaml\n(.*?)```", QUICK_START, re.DOTALL)
-        assert text is not None
-        for usual, real in {"2197": lab["apns"], "2198": lab["fcm"], "2199": lab["webpush"]}.items():
-            text_now = (folder / "waypost.yaml").read_text() if (folder / "waypost.yaml").exists() else text[1]
-            (folder / "waypost.yaml").write_text(text_now.replace(f"https://127.0.0.1:{usual}", real))
-        config = ["--config", str(folder / "waypost.yaml")]
+        lab = children.start("lab", [*LAB, str(folder / "lab")], CLEAN)
+        config = write_configuration(folder, lab)
         ready = children.start("serve", ["serve", *config, "--listen", "127.0.0.1:0", "--workers", "2"], CLEAN)
         environ = CLEAN | {"WAYPOST_URL": ready["url"]}
         key = waypost(folder, environ, "keys", "create", "--app", "demo", "--caller", "me")
@@ -108,16 +98,15 @@ def test_the_configuration_of_the_quick_start_is_found_good(quick_start: tuple[P
 
 
 def test_the_commands_of_the_quick_start_send_and_show(quick_start: tuple[Path, dict[str, str]]) -> None:
-    """Every shell command of the page that is not a server, a download or an export, as it is written."""
+    """Every shell command of the page that is not a server, an installation or an export, as it is written."""
     folder, environ = quick_start
     tools = Path(sys.executable).parent
-    blocks = "\n".join(re.findall(r"```sh\n(.*?)```", QUICK_START, re.DOTALL)).replace("\\\n", " ")
     ran = []
-    for line in blocks.splitlines():
+    for line in "\n".join(blocks("sh")).replace("\\\n", " ").splitlines():
         command = line.split("  #")[0].strip()
-        if re.match(r"(make|export|waypost (lab|serve|check-config|show ID))\b", command):
+        if re.match(r"(make|export|pip|waypost (lab|serve|check-config|show ID))\b", command):
             continue
-        command = command.replace("http://127.0.0.1:8080", environ["WAYPOST_URL"])
+        command = command.replace(URL, environ["WAYPOST_URL"])
         shell = environ | {"PATH": f"{tools}:{environ['PATH']}"}
         result = subprocess.run(
             ["bash", "-ec", command], cwd=folder, env=shell, capture_output=True, text=True, check=False
@@ -193,13 +182,3 @@ def test_a_revoked_key_is_refused_with_a_stable_code(quick_start: tuple[Path, di
     refused = waypost(folder, environ | {"WAYPOST_API_KEY": made["key"]}, "devices", "list", "bob", status=1)
     assert refused.stderr.startswith("waypost: unauthenticated: ")
     assert made["key"] not in refused.stderr
-
-
-def test_the_python_of_the_quick_start_runs(quick_start: tuple[Path, dict[str, str]]) -> None:
-    environ = quick_start[1]
-    waiting, awaiting = re.findall(r"```python\n(.*?)```", QUICK_START, re.DOTALL)
-    for program, expected in ((waiting, ("pending", "processing", "sent")), (awaiting, ("False", "True"))):
-        here = [sys.executable, "-c", program.replace("http://127.0.0.1:8080", environ["WAYPOST_URL"])]
-        result = subprocess.run(here, env=environ, capture_output=True, text=True, check=False)
-        assert result.returncode == 0, result.stderr
-        assert result.stdout.strip() in expected

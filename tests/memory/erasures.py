@@ -42,7 +42,11 @@ class MemoryErasures:
         rows = [row for row in self._rows(erasure) if row.is_final][:n]
         for row in rows:
             row.notification = msgspec.structs.replace(
-                row.notification, user_id=erasure.tombstone, content=Content(), device_ids=()
+                row.notification,
+                user_id=erasure.tombstone,
+                caller=erasure.caller_after(row.notification.caller),
+                content=Content(),
+                device_ids=(),
             )
             row.receipts = {number: _blanked(receipt) for number, receipt in row.receipts.items()}
             self._store.marks.pop(row.notification.id, None)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
 import click
+
+if TYPE_CHECKING:
+    from waypost.client import Submission
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -67,7 +70,7 @@ def notification_options(command: F) -> F:
     return command
 
 
-def composed(fields: dict[str, Any]) -> dict[str, Any]:
+def composed(fields: dict[str, Any]) -> Submission:
     """Build the notification from *fields* (what the options gave); options win over the file."""
     file: TextIO | None = fields.pop("file")
     notification: dict[str, Any] = read_object(file) if file is not None else {}
@@ -77,7 +80,7 @@ def composed(fields: dict[str, Any]) -> dict[str, Any]:
         notification["data"] = notification.get("data", {}) | data
     if "user_id" not in notification:
         raise click.UsageError("Say whom to tell: give a USER_ID.")
-    return notification
+    return cast("Submission", notification)  # the API says what is wrong with it
 
 
 def read_object(file: TextIO) -> dict[str, Any]:

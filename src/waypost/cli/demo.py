@@ -20,11 +20,11 @@ from waypost.cli.printing import colored, console
 
 if TYPE_CHECKING:
     from waypost.cli.lab_admin import LabAdmin
-    from waypost.client import Client
+    from waypost.client import Client, NotificationView, Submission, SubmittedDevice
 
 APP, USER = "demo", "user-1"
 FINAL_TIMEOUT_S = 30.0
-NOTIFICATION: dict[str, Any] = {
+NOTIFICATION: Submission = {
     "user_id": USER,
     "title": "Your parcel is here",
     "body": "Left at the front door.",
@@ -109,7 +109,7 @@ def _configuration(lab: dict[str, Any]) -> dict[str, Any]:
 
 def _travel(running: Running) -> bool:
     """Register three devices, send, and show the way; whether all three got it, and could read it."""
-    from waypost.cli.journey import draw, wait_until_final
+    from waypost.cli.journey import draw
 
     out = console()
     out.print(f"\n[bold]2. Register[/] three devices of {USER}")
@@ -117,7 +117,7 @@ def _travel(running: Running) -> bool:
     out.print("\n[bold]3. Send[/] one notification")
     answer = running.client.send(NOTIFICATION)
     out.print(f"   202 Accepted: durable, its id is {answer['id']}")
-    detail = wait_until_final(running.client, answer["id"], FINAL_TIMEOUT_S)
+    detail = running.client.wait(answer["id"], FINAL_TIMEOUT_S)
     out.print("\n[bold]4. How it travelled[/]")
     draw(detail)
     out.print(
@@ -134,7 +134,7 @@ def _travel(running: Running) -> bool:
 
 def _register(running: Running) -> list[str]:
     web = running.lab.subscription()
-    devices: dict[str, dict[str, Any]] = {
+    devices: dict[str, SubmittedDevice] = {
         "phone": {"platform": "ios", "token": running.lab.token("ios"), "locale": "en-GB"},
         "tablet": {"platform": "android", "token": running.lab.token("android")},
         "laptop": {"platform": "web", "token": web["endpoint"], "keys": web["keys"]},
@@ -161,7 +161,7 @@ def _readable(received: list[dict[str, Any]]) -> set[str]:
     }
 
 
-def _all_sent(detail: dict[str, Any]) -> bool:
+def _all_sent(detail: NotificationView) -> bool:
     return len(detail["receipts"]) == 3 and all(receipt["status"] == "sent" for receipt in detail["receipts"])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -89,7 +89,7 @@ def add(
       waypost devices add alice phone --platform android --token fcm-registration-token
       waypost devices add alice laptop --platform web --token https://push.example/abc --p256dh BN… --auth k8…
     """
-    device: dict[str, object] = {name: value for name, value in fields.items() if value is not None}
+    device: Any = {name: value for name, value in fields.items() if value is not None}
     if p256dh or auth:
         device["keys"] = {"p256dh": p256dh or "", "auth": auth or ""}
     answer = client.add_device(user_id, device_id, device)

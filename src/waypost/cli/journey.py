@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from waypost.cli.printing import colored, console, elapsed_ms, plain, short_time
 
 if TYPE_CHECKING:
     from rich.tree import Tree
 
-    from waypost.client import Client
-
-POLL_S = 0.05
+    from waypost.client import NotificationView, ReceiptView
 
 
-def wait_until_final(client: Client, notification_id: str, timeout_s: float) -> dict[str, Any]:
-    """Return a notification in detail once it is final, or as it stands after *timeout_s*."""
-    deadline = time.monotonic() + timeout_s
-    while True:
-        detail = client.show(notification_id)
-        if detail["notification"]["finished_at"] is not None or time.monotonic() >= deadline:
-            return detail
-        time.sleep(POLL_S)  # the API has no call that waits
-
-
-def draw(detail: dict[str, Any]) -> None:
+def draw(detail: NotificationView) -> None:
     """Print a journey as a tree; times count from the moment it was accepted."""
     console().print(tree(detail), soft_wrap=False)
 
 
-def tree(detail: dict[str, Any]) -> Tree:
+def tree(detail: NotificationView) -> Tree:
     """Build the tree of a journey."""
     from rich.tree import Tree
 
@@ -59,7 +46,7 @@ def tree(detail: dict[str, Any]) -> Tree:
     return top
 
 
-def _add_receipt(routed: Tree, receipt: dict[str, Any], start: str) -> None:
+def _add_receipt(routed: Tree, receipt: ReceiptView, start: str) -> None:
     channel = plain(receipt["channel"] or "no channel")
     branch = routed.add(f"[bold]{plain(receipt['device_id'])}[/]  {channel}  {colored(receipt['status'])}")
     for number, attempt in enumerate(receipt["attempts"], start=1):

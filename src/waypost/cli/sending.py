@@ -15,6 +15,7 @@ from waypost.cli.printing import as_json_option, colored, console, print_json, p
 
 if TYPE_CHECKING:
     from waypost.client import Client
+    from waypost.client.types import BatchResult
 
 BATCH = 1_000
 ARRIVED = frozenset({"sent", "partial", "delivered"})
@@ -64,9 +65,9 @@ def send(client: Client, many: TextIO | None, wait: bool, wait_timeout_s: float,
 
 
 def _wait(client: Client, notification_id: str, timeout_s: float, as_json: bool) -> None:
-    from waypost.cli.journey import draw, wait_until_final
+    from waypost.cli.journey import draw
 
-    detail = wait_until_final(client, notification_id, timeout_s)
+    detail = client.wait(notification_id, timeout_s)
     print_json(detail) if as_json else draw(detail)
     notification = detail["notification"]
     if notification["finished_at"] is None:
@@ -114,7 +115,7 @@ def _parsed(number: int, line: str) -> Any:
         raise click.ClickException(f"line {number} is not JSON; nothing from its batch on was sent") from None
 
 
-def _refusals(numbers: list[int], results: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _refusals(numbers: list[int], results: list[BatchResult]) -> Iterator[dict[str, Any]]:
     for item, (number, result) in enumerate(zip(numbers, results, strict=True)):
         error = result.get("error")
         if error:

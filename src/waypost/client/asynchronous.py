@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
-import aiohttp
+from . import calls
+from .calls import ClientRequest
+from .errors import ClientError, ConnectionLost
+from .http1 import Answer, BrokenAnswer, Connection
+from .trust import trust
+from .types import (
+    BatchAnswer,
+    Cancellation,
+    DeadPage,
+    DeviceList,
+    Json,
+    NotificationPage,
+    NotificationView,
+    RegisteredDevice,
+    Replayed,
+    Submission,
+    Submitted,
+    SubmittedDevice,
+)
 
-from waypost.client import calls
-from waypost.client.calls import ClientRequest, Json
-from waypost.client.errors import ClientError, ConnectionLost
-from waypost.client.trust import trust
-
-_UPLOAD = aiohttp.ClientTimeout(total=None, sock_connect=30.0)
-"""A list takes as long as it is."""
+_Failed = (OSError, EOFError, BrokenAnswer)
+"""How an exchange ends without an answer; a TimeoutError is an OSError."""
 
 
 class AsyncClient:
@@ -26,9 +40,13 @@ class AsyncClient:
     Calls raise ApiError or ConnectionLost and return the answer as plain data. ValueError, at once, for a URL or a key
     that cannot be one.
 
-    A call that may be carried out twice is repeated for up to *retry_s* seconds while nobody answers or the answer says
-    when to come back: reads, devices, and submissions, which get an ``idempotency_key`` where they have
-    none. 0 repeats nothing.
+    A call that may be carried out twice is repeated for up to *retry_s* seconds while nobody answers, Waypost is busy
+    or the answer says when to come back: reads, devices, and submissions, which get an ``idempotency_key`` where they
+    have none. 0 repeats nothing. What must not be repeated takes a new connection, so that none which the server closed
+    meanwhile leaves open whether it was carried out.
+
+    Each attempt may take *timeout_s*, but for a list of recipients, which takes as long as it is. More calls than
+    *connections* at a time wait for each other.
 
     Over https the authorities of *ca_file* alone are trusted, or the system's; *certificate_file*, with its key, is
     shown to a server that asks for one (PEM). An OSError where they cannot be used.
@@ -45,103 +63,130 @@ class AsyncClient:
         ca_file: Path | None = None,
         certificate_file: Path | None = None,
     ) -> None:
-        parts = calls.address(url)
+        self._place = calls.address(url)
         calls.check_key(api_key)
-        self._url = url.rstrip("/")
-        self._netloc = parts.netloc
         self._api_key = api_key
-        self._timeout = aiohttp.ClientTimeout(total=timeout_s)
+        self._timeout_s = timeout_s
         self._retry_s = retry_s
-        self._connections = connections
-        self._tls = trust(ca_file, certificate_file) if parts.scheme == "https" else True
-        self._session: aiohttp.ClientSession | None = None
+        self._turns = asyncio.Semaphore(connections)
+        self._tls = trust(ca_file, certificate_file) if self._place.is_tls else None
+        self._idle: list[Connection] = []
+        self._is_open = False
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self._connections, ssl=self._tls),
-            timeout=self._timeout,
-        )
+        self._is_open = True
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._session is not None:
-            await self._session.close()
+        self._is_open = False
+        while self._idle:
+            await self._idle.pop().close()
 
-    async def send(self, notification: Json) -> Json:
+    async def send(self, notification: Submission) -> Submitted:
         """Submit one notification; what it may hold is in the reference under ``POST /v1/notifications``."""
-        return await self._answer(calls.send(notification))
+        answer: Submitted = await self._answer(calls.send(notification))
+        return answer
 
-    async def send_batch(self, notifications: Sequence[Json]) -> Json:
+    async def send_batch(self, notifications: Sequence[Submission]) -> BatchAnswer:
         """Submit up to 1,000; each is answered by itself, in order."""
-        return await self._answer(calls.send_batch(notifications))
+        answer: BatchAnswer = await self._answer(calls.send_batch(notifications))
+        return answer
 
-    async def show(self, notification_id: str) -> Json:
+    async def show(self, notification_id: str) -> NotificationView:
         """Get one notification with a receipt for each device."""
-        return await self._answer(calls.show(notification_id))
+        answer: NotificationView = await self._answer(calls.show(notification_id))
+        return answer
 
-    async def history(self, **query: str | int | None) -> Json:
+    async def wait(self, notification_id: str, timeout_s: float = 60.0) -> NotificationView:
+        """Get one notification once it is final, or as it stands after *timeout_s* (``finished_at`` is None then)."""
+        ends_s = time.monotonic() + timeout_s
+        look_s = calls.FIRST_LOOK_S
+        while True:
+            detail = await self.show(notification_id)
+            left_s = ends_s - time.monotonic()
+            if detail["notification"]["finished_at"] is not None or left_s <= 0:
+                return detail
+            await asyncio.sleep(min(look_s, left_s))
+            look_s = min(calls.LONGEST_LOOK_S, look_s * 1.5)
+
+    async def history(self, **query: str | int | None) -> NotificationPage:
         """List a page of notifications, newest first (user_id, status, limit, cursor)."""
-        return await self._answer(calls.history(**query))
+        answer: NotificationPage = await self._answer(calls.history(**query))
+        return answer
 
-    async def cancel(self, notification_id: str) -> Json:
+    async def cancel(self, notification_id: str) -> Cancellation:
         """Stop what has not been handed over; the answer says what that achieved."""
-        return await self._answer(calls.cancel(notification_id))
+        answer: Cancellation = await self._answer(calls.cancel(notification_id))
+        return answer
 
-    async def replay(self, notification_id: str, ttl_s: int | None = None) -> Json:
+    async def replay(self, notification_id: str, ttl_s: int | None = None) -> Replayed:
         """Start a new round for what failed of one notification."""
-        return await self._answer(calls.replay(notification_id, ttl_s))
+        answer: Replayed = await self._answer(calls.replay(notification_id, ttl_s))
+        return answer
 
-    async def explain(self, notification: Json) -> Json:
+    async def explain(self, notification: Submission) -> Json:
         """Explain what would happen to a notification; nothing is sent."""
-        return await self._answer(calls.explain(notification))
+        answer: Json = await self._answer(calls.explain(notification))
+        return answer
 
-    async def forget(self, notification: Json) -> Json:
+    async def forget(self, notification: Submission) -> Json:
         """Forget a submission's dedup keys before its window ends; give it as it was made."""
-        return await self._answer(calls.forget(notification))
+        answer: Json = await self._answer(calls.forget(notification))
+        return answer
 
     async def send_bulk(self, job: Json, idempotency_key: str | None = None) -> Json:
         """Tell many recipients; what a job may hold is in the reference under ``POST /v1/bulk``."""
-        return await self._answer(calls.send_bulk(job, idempotency_key))
+        answer: Json = await self._answer(calls.send_bulk(job, idempotency_key))
+        return answer
 
     async def upload_recipients(
         self, job_id: str, recipients: bytes | BinaryIO, media: str = "application/x-ndjson"
     ) -> Json:
         """Give a job its list, which starts it: NDJSON or CSV (``text/csv``), a file as it is read."""
-        return await self._answer(calls.upload_recipients(job_id, recipients, media))
+        answer: Json = await self._answer(calls.upload_recipients(job_id, recipients, media))
+        return answer
 
     async def bulk(self, job_id: str) -> Json:
         """Get a job and its progress."""
-        return await self._answer(calls.bulk(job_id))
+        answer: Json = await self._answer(calls.bulk(job_id))
+        return answer
 
     async def bulk_jobs(self, **query: str | int | None) -> Json:
         """List a page of jobs, newest first (limit, cursor)."""
-        return await self._answer(calls.bulk_jobs(**query))
+        answer: Json = await self._answer(calls.bulk_jobs(**query))
+        return answer
 
     async def bulk_recipient(self, job_id: str, user_id: str) -> Json:
         """Get the status of one recipient of a job."""
-        return await self._answer(calls.bulk_recipient(job_id, user_id))
+        answer: Json = await self._answer(calls.bulk_recipient(job_id, user_id))
+        return answer
 
     async def order_bulk(self, job_id: str, order: str) -> Json:
         """Order a job to ``pause``, ``resume`` or ``cancel``."""
-        return await self._answer(calls.order_bulk(job_id, order))
+        answer: Json = await self._answer(calls.order_bulk(job_id, order))
+        return answer
 
     async def opt_out(self, user_id: str) -> Json:
         """Opt a user out of bulk sends."""
-        return await self._answer(calls.opt_out(user_id))
+        answer: Json = await self._answer(calls.opt_out(user_id))
+        return answer
 
     async def opt_in(self, user_id: str) -> Json:
         """End a user's bulk opt-out."""
-        return await self._answer(calls.opt_in(user_id))
+        answer: Json = await self._answer(calls.opt_in(user_id))
+        return answer
 
     async def erase_user(self, user_id: str) -> Json:
         """Forget a user: devices, what was said to them, and who they were in what stays."""
-        return await self._answer(calls.erase_user(user_id))
+        answer: Json = await self._answer(calls.erase_user(user_id))
+        return answer
 
-    async def dead(self, **query: str | int | None) -> Json:
+    async def dead(self, **query: str | int | None) -> DeadPage:
         """List a page of dead letters, newest first (code, user_id, since, limit, cursor)."""
-        return await self._answer(calls.dead(**query))
+        answer: DeadPage = await self._answer(calls.dead(**query))
+        return answer
 
     async def replay_dead(
         self,
@@ -151,33 +196,40 @@ class AsyncClient:
         ttl_s: int | None = None,
     ) -> Json:
         """Replay dead letters: those of the notifications *ids*, or one page of what *filter* finds."""
-        return await self._answer(calls.replay_dead(ids, filter, cursor, ttl_s))
+        answer: Json = await self._answer(calls.replay_dead(ids, filter, cursor, ttl_s))
+        return answer
 
     async def audit(self, **query: str | int | None) -> Json:
         """List a page of who ordered what, newest first (act, by, limit, cursor)."""
-        return await self._answer(calls.audit(**query))
+        answer: Json = await self._answer(calls.audit(**query))
+        return answer
 
     async def outbox(self, **query: str | int | None) -> Json:
         """List a page of the outbox, newest first, with how many entries have each status (status, limit, cursor)."""
-        return await self._answer(calls.outbox(**query))
+        answer: Json = await self._answer(calls.outbox(**query))
+        return answer
 
-    async def devices(self, user_id: str, *, inactive: bool = False) -> Json:
+    async def devices(self, user_id: str, *, inactive: bool = False) -> DeviceList:
         """List a user's devices."""
-        return await self._answer(calls.devices(user_id, inactive=inactive))
+        answer: DeviceList = await self._answer(calls.devices(user_id, inactive=inactive))
+        return answer
 
-    async def add_device(self, user_id: str, device_id: str, device: Json) -> Json:
+    async def add_device(self, user_id: str, device_id: str, device: SubmittedDevice) -> RegisteredDevice:
         """Register or refresh a device; an app does this at each launch."""
-        return await self._answer(calls.add_device(user_id, device_id, device))
+        answer: RegisteredDevice = await self._answer(calls.add_device(user_id, device_id, device))
+        return answer
 
     async def remove_device(self, user_id: str, device_id: str) -> Json:
         """Send nothing more to a device."""
-        return await self._answer(calls.remove_device(user_id, device_id))
+        answer: Json = await self._answer(calls.remove_device(user_id, device_id))
+        return answer
 
     async def ready(self) -> Json:
         """Check that Waypost can take requests now; ApiError (503) says why not."""
-        return await self._answer(calls.ready())
+        answer: Json = await self._answer(calls.ready())
+        return answer
 
-    async def each(self, page: Callable[..., Awaitable[Json]], **query: str | int | None) -> AsyncIterator[Json]:
+    async def each(self, page: Callable[..., Awaitable[Any]], **query: str | int | None) -> AsyncIterator[Any]:
         """Yield everything on all pages, one after the other: ``async for one in client.each(client.history)``."""
         while True:
             answer = await page(**query)
@@ -187,7 +239,7 @@ class AsyncClient:
                 return
             query["cursor"] = answer["next"]
 
-    async def _answer(self, call: ClientRequest) -> Json:
+    async def _answer(self, call: ClientRequest) -> Any:
         ends_s = time.monotonic() + self._retry_s
         times = 0
         while True:
@@ -200,20 +252,45 @@ class AsyncClient:
                     raise
             await asyncio.sleep(pause_s)
 
-    async def _answer_once(self, call: ClientRequest) -> Json:
-        if self._session is None:
+    async def _answer_once(self, call: ClientRequest) -> Any:
+        if not self._is_open:
             raise RuntimeError("use it in an async with block")
-        headers = calls.headers(self._api_key, call)
+        head = calls.head(self._place, self._api_key, call)
+        async with self._turns:
+            try:
+                async with asyncio.timeout(self._timeout_s if isinstance(call.body, bytes | None) else None):
+                    answer = await self._ask(call, head)
+            except _Failed as lost:
+                why = getattr(lost, "strerror", None) or type(lost).__name__
+                raise ConnectionLost(f"no answer from {self._place.name}: {why}") from lost
+        return calls.read(answer.status, answer.body, answer.headers.get("retry-after"))
+
+    async def _ask(self, call: ClientRequest, head: bytes) -> Answer:
+        kept = await self._take() if call.may_share else None
+        if kept is not None:
+            with contextlib.suppress(*_Failed):  # closed meanwhile: a new connection is no further attempt
+                return await self._ask_on(kept, call, head)
+        async with asyncio.timeout(self._timeout_s):
+            fresh = await Connection.open(self._place.host, self._place.port, self._tls)
+        return await self._ask_on(fresh, call, head)
+
+    async def _ask_on(self, connection: Connection, call: ClientRequest, head: bytes) -> Answer:
         try:
-            async with self._session.request(
-                call.method,
-                self._url + call.path,
-                data=call.body,
-                headers=headers,
-                allow_redirects=False,
-                timeout=self._timeout if isinstance(call.body, bytes | None) else _UPLOAD,
-            ) as response:
-                status, body = response.status, await response.read()
-        except (TimeoutError, aiohttp.ClientError) as lost:
-            raise ConnectionLost(f"no answer from {self._netloc}: {type(lost).__name__}") from lost
-        return calls.read(status, body)
+            answer = await connection.ask(head, call.body)
+        except BaseException:
+            await connection.close()
+            raise
+        if connection.is_kept and self._is_open:
+            self._idle.append(connection)
+        else:
+            await connection.close()
+        return answer
+
+    async def _take(self) -> Connection | None:
+        """Take the connection used last that the server has not closed; None where there is none."""
+        while self._idle:
+            connection = self._idle.pop()
+            if await connection.is_silent():
+                return connection
+            await connection.close()
+        return None

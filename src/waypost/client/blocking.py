@@ -6,24 +6,41 @@ import http.client
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from types import TracebackType
+from typing import Any, BinaryIO, Self
 
-from waypost.client import calls
-from waypost.client.calls import ClientRequest, Json
-from waypost.client.errors import ClientError, ConnectionLost
-from waypost.client.trust import trust
+from . import calls
+from .calls import ClientRequest
+from .errors import ClientError, ConnectionLost
+from .kept import Kept
+from .trust import trust
+from .types import (
+    BatchAnswer,
+    Cancellation,
+    DeadPage,
+    DeviceList,
+    Json,
+    NotificationPage,
+    NotificationView,
+    RegisteredDevice,
+    Replayed,
+    Submission,
+    Submitted,
+    SubmittedDevice,
+)
 
 
 class Client:
-    """A client of one app's Waypost. Safe to share between threads: every call has a connection of its own.
+    """A client of one app's Waypost. Safe to share between threads, each of which waits on a connection of its own.
 
-    A kept connection that the server closed meanwhile would leave open whether a submission was carried out; programs
-    that send much use AsyncClient. Calls raise ApiError or ConnectionLost and return the answer as plain data; a URL or
-    a key that cannot be one is a ValueError at once.
+    Connections are kept for the next call until ``close``, or the end of a ``with`` block. Calls raise ApiError or
+    ConnectionLost and return the answer as plain data; a URL or a key that cannot be one is a ValueError at once. No
+    wait for the network is longer than *timeout_s*.
 
-    A call that may be carried out twice is repeated for up to *retry_s* seconds while nobody answers or the answer says
-    when to come back: reads, devices, and submissions, which get an ``idempotency_key`` where they have none. 0 repeats
-    nothing.
+    A call that may be carried out twice is repeated for up to *retry_s* seconds while nobody answers, Waypost is busy
+    or the answer says when to come back: reads, devices, and submissions, which get an ``idempotency_key`` where they
+    have none. 0 repeats nothing. What must not be repeated takes a new connection, so that none which the server closed
+    meanwhile leaves open whether it was carried out.
 
     Over https the authorities of *ca_file* alone are trusted, or the system's; *certificate_file*, with its key, is
     shown to a server that asks for one (PEM). An OSError where they cannot be used.
@@ -39,85 +56,127 @@ class Client:
         ca_file: Path | None = None,
         certificate_file: Path | None = None,
     ) -> None:
-        parts = calls.address(url)
+        self._place = calls.address(url)
         calls.check_key(api_key)
-        self._parts = parts
         self._api_key = api_key
         self._timeout_s = timeout_s
         self._retry_s = retry_s
-        self._tls = trust(ca_file, certificate_file) if parts.scheme == "https" else None
+        self._tls = trust(ca_file, certificate_file) if self._place.is_tls else None
+        self._kept = Kept()
 
-    def send(self, notification: Json) -> Json:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections that were kept; a later call opens a new one."""
+        self._kept.close()
+
+    def send(self, notification: Submission) -> Submitted:
         """Submit one notification; what it may hold is in the reference under ``POST /v1/notifications``."""
-        return self._answer(calls.send(notification))
+        answer: Submitted = self._answer(calls.send(notification))
+        return answer
 
-    def send_batch(self, notifications: Sequence[Json]) -> Json:
+    def send_batch(self, notifications: Sequence[Submission]) -> BatchAnswer:
         """Submit up to 1,000; each is answered by itself, in order."""
-        return self._answer(calls.send_batch(notifications))
+        answer: BatchAnswer = self._answer(calls.send_batch(notifications))
+        return answer
 
-    def show(self, notification_id: str) -> Json:
+    def show(self, notification_id: str) -> NotificationView:
         """Get one notification with a receipt for each device."""
-        return self._answer(calls.show(notification_id))
+        answer: NotificationView = self._answer(calls.show(notification_id))
+        return answer
 
-    def history(self, **query: str | int | None) -> Json:
+    def wait(self, notification_id: str, timeout_s: float = 60.0) -> NotificationView:
+        """Get one notification once it is final, or as it stands after *timeout_s* (``finished_at`` is None then)."""
+        ends_s = time.monotonic() + timeout_s
+        look_s = calls.FIRST_LOOK_S
+        while True:
+            detail = self.show(notification_id)
+            left_s = ends_s - time.monotonic()
+            if detail["notification"]["finished_at"] is not None or left_s <= 0:
+                return detail
+            time.sleep(min(look_s, left_s))
+            look_s = min(calls.LONGEST_LOOK_S, look_s * 1.5)
+
+    def history(self, **query: str | int | None) -> NotificationPage:
         """List a page of notifications, newest first (user_id, status, limit, cursor)."""
-        return self._answer(calls.history(**query))
+        answer: NotificationPage = self._answer(calls.history(**query))
+        return answer
 
-    def cancel(self, notification_id: str) -> Json:
+    def cancel(self, notification_id: str) -> Cancellation:
         """Stop what has not been handed over; the answer says what that achieved."""
-        return self._answer(calls.cancel(notification_id))
+        answer: Cancellation = self._answer(calls.cancel(notification_id))
+        return answer
 
-    def replay(self, notification_id: str, ttl_s: int | None = None) -> Json:
+    def replay(self, notification_id: str, ttl_s: int | None = None) -> Replayed:
         """Start a new round for what failed of one notification."""
-        return self._answer(calls.replay(notification_id, ttl_s))
+        answer: Replayed = self._answer(calls.replay(notification_id, ttl_s))
+        return answer
 
-    def explain(self, notification: Json) -> Json:
+    def explain(self, notification: Submission) -> Json:
         """Explain what would happen to a notification; nothing is sent."""
-        return self._answer(calls.explain(notification))
+        answer: Json = self._answer(calls.explain(notification))
+        return answer
 
-    def forget(self, notification: Json) -> Json:
+    def forget(self, notification: Submission) -> Json:
         """Forget a submission's dedup keys before its window ends; give it as it was made."""
-        return self._answer(calls.forget(notification))
+        answer: Json = self._answer(calls.forget(notification))
+        return answer
 
     def send_bulk(self, job: Json, idempotency_key: str | None = None) -> Json:
         """Tell many recipients; what a job may hold is in the reference under ``POST /v1/bulk``."""
-        return self._answer(calls.send_bulk(job, idempotency_key))
+        answer: Json = self._answer(calls.send_bulk(job, idempotency_key))
+        return answer
 
     def upload_recipients(self, job_id: str, recipients: bytes | BinaryIO, media: str = "application/x-ndjson") -> Json:
         """Give a job its list, which starts it: NDJSON or CSV (``text/csv``), a file as it is read."""
-        return self._answer(calls.upload_recipients(job_id, recipients, media))
+        answer: Json = self._answer(calls.upload_recipients(job_id, recipients, media))
+        return answer
 
     def bulk(self, job_id: str) -> Json:
         """Get a job and its progress."""
-        return self._answer(calls.bulk(job_id))
+        answer: Json = self._answer(calls.bulk(job_id))
+        return answer
 
     def bulk_jobs(self, **query: str | int | None) -> Json:
         """List a page of jobs, newest first (limit, cursor)."""
-        return self._answer(calls.bulk_jobs(**query))
+        answer: Json = self._answer(calls.bulk_jobs(**query))
+        return answer
 
     def bulk_recipient(self, job_id: str, user_id: str) -> Json:
         """Get the status of one recipient of a job."""
-        return self._answer(calls.bulk_recipient(job_id, user_id))
+        answer: Json = self._answer(calls.bulk_recipient(job_id, user_id))
+        return answer
 
     def order_bulk(self, job_id: str, order: str) -> Json:
         """Order a job to ``pause``, ``resume`` or ``cancel``."""
-        return self._answer(calls.order_bulk(job_id, order))
+        answer: Json = self._answer(calls.order_bulk(job_id, order))
+        return answer
 
     def opt_out(self, user_id: str) -> Json:
         """Opt a user out of bulk sends."""
-        return self._answer(calls.opt_out(user_id))
+        answer: Json = self._answer(calls.opt_out(user_id))
+        return answer
 
     def opt_in(self, user_id: str) -> Json:
         """End a user's bulk opt-out."""
-        return self._answer(calls.opt_in(user_id))
+        answer: Json = self._answer(calls.opt_in(user_id))
+        return answer
 
     def erase_user(self, user_id: str) -> Json:
         """Forget a user: devices, what was said to them, and who they were in what stays."""
-        return self._answer(calls.erase_user(user_id))
+        answer: Json = self._answer(calls.erase_user(user_id))
+        return answer
 
-    def dead(self, **query: str | int | None) -> Json:
+    def dead(self, **query: str | int | None) -> DeadPage:
         """List a page of dead letters, newest first (code, user_id, since, limit, cursor)."""
-        return self._answer(calls.dead(**query))
+        answer: DeadPage = self._answer(calls.dead(**query))
+        return answer
 
     def replay_dead(
         self,
@@ -127,33 +186,40 @@ class Client:
         ttl_s: int | None = None,
     ) -> Json:
         """Replay dead letters: those of the notifications *ids*, or one page of what *filter* finds."""
-        return self._answer(calls.replay_dead(ids, filter, cursor, ttl_s))
+        answer: Json = self._answer(calls.replay_dead(ids, filter, cursor, ttl_s))
+        return answer
 
     def audit(self, **query: str | int | None) -> Json:
         """List a page of who ordered what, newest first (act, by, limit, cursor)."""
-        return self._answer(calls.audit(**query))
+        answer: Json = self._answer(calls.audit(**query))
+        return answer
 
     def outbox(self, **query: str | int | None) -> Json:
         """List a page of the outbox, newest first, with how many entries have each status (status, limit, cursor)."""
-        return self._answer(calls.outbox(**query))
+        answer: Json = self._answer(calls.outbox(**query))
+        return answer
 
-    def devices(self, user_id: str, *, inactive: bool = False) -> Json:
+    def devices(self, user_id: str, *, inactive: bool = False) -> DeviceList:
         """List a user's devices."""
-        return self._answer(calls.devices(user_id, inactive=inactive))
+        answer: DeviceList = self._answer(calls.devices(user_id, inactive=inactive))
+        return answer
 
-    def add_device(self, user_id: str, device_id: str, device: Json) -> Json:
+    def add_device(self, user_id: str, device_id: str, device: SubmittedDevice) -> RegisteredDevice:
         """Register or refresh a device; an app does this at each launch."""
-        return self._answer(calls.add_device(user_id, device_id, device))
+        answer: RegisteredDevice = self._answer(calls.add_device(user_id, device_id, device))
+        return answer
 
     def remove_device(self, user_id: str, device_id: str) -> Json:
         """Send nothing more to a device."""
-        return self._answer(calls.remove_device(user_id, device_id))
+        answer: Json = self._answer(calls.remove_device(user_id, device_id))
+        return answer
 
     def ready(self) -> Json:
         """Check that Waypost can take requests now; ApiError (503) says why not."""
-        return self._answer(calls.ready())
+        answer: Json = self._answer(calls.ready())
+        return answer
 
-    def each(self, page: Callable[..., Json], **query: str | int | None) -> Iterator[Json]:
+    def each(self, page: Callable[..., Any], **query: str | int | None) -> Iterator[Any]:
         """Yield everything on all pages, one after the other: ``client.each(client.history, user_id="ann")``."""
         while True:
             answer = page(**query)
@@ -162,7 +228,7 @@ class Client:
                 return
             query["cursor"] = answer["next"]
 
-    def _answer(self, call: ClientRequest) -> Json:
+    def _answer(self, call: ClientRequest) -> Any:
         ends_s = time.monotonic() + self._retry_s
         times = 0
         while True:
@@ -175,22 +241,43 @@ class Client:
                     raise
             time.sleep(pause_s)
 
-    def _answer_once(self, call: ClientRequest) -> Json:
-        connection = self._connection()
-        path = self._parts.path.rstrip("/") + call.path
+    def _answer_once(self, call: ClientRequest) -> Any:
+        headers = calls.headers(self._api_key, call)
+        kept = self._kept.take() if call.may_share else None
         try:
-            connection.request(call.method, path, call.body, calls.headers(self._api_key, call))
-            response = connection.getresponse()
-            status, body = response.status, response.read()
+            response, body = self._ask(kept, call, headers)
         except (OSError, http.client.HTTPException) as lost:
             why = getattr(lost, "strerror", None) or type(lost).__name__
-            raise ConnectionLost(f"no answer from {self._parts.netloc}: {why}") from lost
-        finally:
+            raise ConnectionLost(f"no answer from {self._place.name}: {why}") from lost
+        return calls.read(response.status, body, response.getheader("Retry-After"))
+
+    def _ask(
+        self, kept: http.client.HTTPConnection | None, call: ClientRequest, headers: dict[str, str]
+    ) -> tuple[http.client.HTTPResponse, bytes]:
+        if kept is not None:
+            try:
+                return self._ask_on(kept, call, headers)
+            except TimeoutError:
+                raise
+            except (OSError, http.client.HTTPException):
+                pass  # closed meanwhile: a new connection is no further attempt
+        return self._ask_on(self._connection(), call, headers)
+
+    def _ask_on(
+        self, connection: http.client.HTTPConnection, call: ClientRequest, headers: dict[str, str]
+    ) -> tuple[http.client.HTTPResponse, bytes]:
+        try:
+            connection.request(call.method, self._place.path + call.path, call.body, headers)
+            response = connection.getresponse()
+            body = response.read()
+        except BaseException:
             connection.close()
-        return calls.read(status, body)
+            raise
+        self._kept.put(connection)
+        return response, body
 
     def _connection(self) -> http.client.HTTPConnection:
-        host, port = self._parts.hostname or "", self._parts.port
+        host, port = self._place.host, self._place.port
         if self._tls is None:
             return http.client.HTTPConnection(host, port, timeout=self._timeout_s)
         return http.client.HTTPSConnection(host, port, timeout=self._timeout_s, context=self._tls)

@@ -6,21 +6,34 @@ import json
 import random
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any, BinaryIO
-from urllib.parse import SplitResult, quote, urlencode, urlsplit
+from typing import Any, BinaryIO, NamedTuple
+from urllib.parse import quote, urlencode, urlsplit
 
-from msgspec import Struct
+from .errors import ApiError, ClientError
+from .types import Json, Submission, SubmittedDevice
 
-from waypost.client.errors import ApiError, ClientError
-
-Json = dict[str, Any]
 RETRY_S = 10.0
 """For how long the clients repeat a call, unless told otherwise."""
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 5.0
+FIRST_LOOK_S, LONGEST_LOOK_S = 0.05, 1.0
+"""The first and the longest pause of ``wait``; the API has no call that waits."""
+_BUSY = (429, 503)
 
 
-class ClientRequest(Struct, frozen=True):
+class Place(NamedTuple):
+    """The place of a Waypost."""
+
+    is_tls: bool
+    host: str
+    port: int
+    name: str
+    """Host and port as a request names them."""
+    path: str
+    """What stands before each path, such as ``/push`` behind a proxy."""
+
+
+class ClientRequest(NamedTuple):
     """A request to Waypost."""
 
     method: str
@@ -32,28 +45,39 @@ class ClientRequest(Struct, frozen=True):
     is_repeatable: bool = True
     """Carried out twice, it does what it does once."""
 
+    @property
+    def may_share(self) -> bool:
+        """Whether it may go on a kept connection, and so once more where the server has closed that."""
+        return self.is_repeatable or self.method == "GET"
 
-def address(url: str) -> SplitResult:
-    """Split the URL of a Waypost into its parts; ValueError where it is none."""
+
+def address(url: str) -> Place:
+    """Read the URL of a Waypost; ValueError where it is none."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("the URL of Waypost begins with http:// or https:// and names a host")
-    _ = parts.port  # a ValueError says itself that it is out of range
-    return parts
+    path = parts.path.rstrip("/")
+    if not _is_plain(path):
+        raise ValueError("the path of the URL has characters that no URL has")
+    host = parts.hostname if ":" in parts.hostname else parts.hostname.encode("idna").decode()
+    name = f"[{host}]" if ":" in host else host
+    port = parts.port  # a ValueError says itself that it is out of range
+    is_tls = parts.scheme == "https"
+    return Place(is_tls, host, port or (443 if is_tls else 80), name if port is None else f"{name}:{port}", path)
 
 
 def check_key(api_key: str | None) -> None:
     """Raise ValueError, without quoting it, where a key cannot be one (such as with a line end from a file)."""
-    if api_key is not None and not (api_key.isascii() and api_key.isprintable() and " " not in api_key):
+    if api_key is not None and not _is_plain(api_key):
         raise ValueError("the API key has characters that no key has, such as a line end")
 
 
-def send(notification: Json) -> ClientRequest:
+def send(notification: Submission) -> ClientRequest:
     """Submit one notification; the fields are those of ``POST /v1/notifications`` in the reference."""
     return _post("/v1/notifications", _with_key(notification))
 
 
-def send_batch(notifications: Sequence[Json]) -> ClientRequest:
+def send_batch(notifications: Sequence[Submission]) -> ClientRequest:
     """Submit up to 1,000; each is answered by itself, in order."""
     return _post("/v1/notifications/batch", {"notifications": list(map(_with_key, notifications))})
 
@@ -78,12 +102,12 @@ def replay(notification_id: str, ttl_s: int | None = None) -> ClientRequest:
     return _post(f"/v1/notifications/{_part(notification_id)}/replay", _given(ttl=ttl_s), is_repeatable=False)
 
 
-def explain(notification: Json) -> ClientRequest:
+def explain(notification: Submission) -> ClientRequest:
     """Explain what would happen to a notification; nothing is sent."""
     return _post("/v1/explain", notification)
 
 
-def forget(notification: Json) -> ClientRequest:
+def forget(notification: Submission) -> ClientRequest:
     """Forget a submission's dedup keys."""
     return _post("/v1/dedup/forget", notification)
 
@@ -165,7 +189,7 @@ def devices(user_id: str, *, inactive: bool = False) -> ClientRequest:
     return ClientRequest("GET", f"/v1/devices/{_part(user_id)}" + _query({"inactive": "true" if inactive else None}))
 
 
-def add_device(user_id: str, device_id: str, device: Json) -> ClientRequest:
+def add_device(user_id: str, device_id: str, device: SubmittedDevice) -> ClientRequest:
     """Register or refresh a device; the fields are those of ``PUT /v1/devices/…`` in the reference."""
     return ClientRequest("PUT", f"/v1/devices/{_part(user_id)}/{_part(device_id)}", _encode(device))
 
@@ -187,57 +211,89 @@ def headers(api_key: str | None, call: ClientRequest) -> dict[str, str]:
         common["Authorization"] = f"Bearer {api_key}"
     if call.body is not None:
         common["Content-Type"] = call.media
+    if not _is_plain(call.media):
+        raise ValueError("Content-Type takes visible ASCII characters alone")
     if call.idempotency_key is not None:
+        if not _is_plain(call.idempotency_key):
+            raise ValueError("Idempotency-Key takes visible ASCII characters alone")
         common["Idempotency-Key"] = call.idempotency_key
     return common
 
 
-def read(status: int, body: bytes) -> Json:
-    """Read the answer, or raise the ApiError it carries; also where something else than Waypost answers."""
+def head(place: Place, api_key: str | None, call: ClientRequest) -> bytes:
+    """Write the head of a request, for who has no library that does."""
+    lines = [f"{call.method} {place.path}{call.path} HTTP/1.1", f"Host: {place.name}"]
+    lines += (f"{name}: {value}" for name, value in headers(api_key, call).items())
+    if isinstance(call.body, bytes):
+        lines.append(f"Content-Length: {len(call.body)}")
+    elif call.body is not None:
+        lines.append("Transfer-Encoding: chunked")
+    elif call.method not in ("GET", "DELETE"):
+        lines.append("Content-Length: 0")
+    return "\r\n".join([*lines, "", ""]).encode("ascii")
+
+
+def read(status: int, body: bytes, retry_after: str | None = None) -> Any:
+    """Read the answer, or raise the ApiError it carries; also where something else than Waypost answers.
+
+    *retry_after* is the header of that name, for answers that are no problem.
+    """
     try:
         answer = json.loads(body) if body else {}
     except ValueError:
         answer = None
-    if isinstance(answer, dict) and status < 300:
+    if isinstance(answer, dict) and 200 <= status < 300:
         return answer
     problem = answer if isinstance(answer, dict) else {}
     if "checks" in problem:  # of health, which is no problem document
         failing = (f"{name}: {why}" for name, why in problem["checks"].items() if why != "ok")
         problem = {"code": "not_ready", "detail": "; ".join(failing)}
+    if retry_after is not None and retry_after.isdecimal():
+        problem.setdefault("retry_after", int(retry_after))
     raise ApiError(status, problem)
 
 
 def pause_s(call: ClientRequest, failed: ClientError, times: int, left_s: float) -> float | None:
     """Return the seconds to wait before *call*, which failed *times*, is repeated; None where it is not, or too late.
 
-    It is where nobody answered, and where the answer says when to come back, of what may be carried out twice.
+    It is where nobody answered, and where the answer is that Waypost is busy or says when to come back, of what may be
+    carried out twice.
     """
-    least_s = failed.retry_after_s if isinstance(failed, ApiError) else 0
-    if not call.is_repeatable or least_s is None:
+    if not call.is_repeatable:
         return None
+    least_s: float = 0
+    if isinstance(failed, ApiError):
+        if failed.retry_after_s is None and failed.status not in _BUSY:
+            return None
+        least_s = failed.retry_after_s or 0
     backoff_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** (times - 1)) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
     pause = max(backoff_s, least_s)
     return pause if pause <= left_s else None
 
 
-def items_of(page: Json) -> list[Json]:
+def items_of(page: Mapping[str, Any]) -> list[Any]:
     """Return the items that a page lists."""
     return next(value for value in page.values() if isinstance(value, list))
 
 
-def _with_key(notification: Json) -> Json:
+def _with_key(notification: Submission) -> Submission:
     """Give *notification* a key of its own where it has none, so that this call may be repeated."""
     if notification.get("idempotency_key") is not None:
         return notification
     return {**notification, "idempotency_key": str(uuid.uuid4())}
 
 
-def _post(path: str, body: Json, *, is_repeatable: bool = True) -> ClientRequest:
+def _post(path: str, body: Mapping[str, Any], *, is_repeatable: bool = True) -> ClientRequest:
     return ClientRequest("POST", path, _encode(body), is_repeatable=is_repeatable)
 
 
-def _encode(body: Json) -> bytes:
+def _encode(body: Mapping[str, Any]) -> bytes:
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _is_plain(text: str) -> bool:
+    """Tell whether *text* has visible ASCII characters alone, so that it can stand in a head."""
+    return text.isascii() and text.isprintable() and " " not in text
 
 
 def _part(text: str) -> str:

@@ -25,7 +25,8 @@ class ApiError(ClientError):
         self.code = str(problem.get("code", "internal"))
         self.detail = str(problem.get("detail", f"{status}, but not as Waypost answers; is it there?"))
         self.faults: list[dict[str, str]] = problem.get("faults", [])
-        self.retry_after_s: int | None = problem.get("retry_after")
+        after = problem.get("retry_after")
+        self.retry_after_s: int | None = after if isinstance(after, int) else None
         super().__init__(f"{self.code}: {self.detail}")
 
 

@@ -139,10 +139,10 @@ class LimitSettings(Struct, frozen=True, kw_only=True):
     user: Quota = Quota(100, 900)
     """Writing requests of one end user, by their own token or under `/api`."""
     address: Quota = Quota(1_000, 3_600)
-    """Requests of end users from one address, by their own tokens or under `/api`."""
+    """Requests from one address without a valid credential. Users are limited by user, whoever shares their address."""
     failures: Quota = Quota(100, 900)
-    """Wrong credentials from one address. Above it, requests from there are refused, unless their credential was
-    verified shortly before."""
+    """API keys from one address that do not exist. Above it, keys from there are refused, unless they were verified
+    shortly before; tokens are not."""
     endpoints: dict[EndpointName, Quota] = {}
     """Requests of one caller or end user to one route, such as `POST /v1/notifications` or `gRPC SubmitBatch`."""
     trusted_proxies: tuple[str, ...] = ()

@@ -24,6 +24,12 @@ USES_WRITTEN_S: Final = 60.0
 """Seconds between two notes of when keys were used: never by the request that uses one."""
 
 
+class UnknownKey(WaypostError):
+    """The error of what reads like a guess: a key that is not there, or what is neither a key nor a token."""
+
+    code = ErrorCode.UNAUTHENTICATED
+
+
 _CREDENTIALS: Final = ("authorization", "x-api-key")
 NOTHING_PRESENTED: Final = "give an API key or a token: Authorization: Bearer …"
 
@@ -91,7 +97,12 @@ class Authenticator:
         self._verified.pop(digest, None)
         asked_at = self._clock.monotonic()
         prefix = api_key.prefix_of(text)
-        caller, expires_at = await (self._of_token(text) if prefix is None else self._of_key(prefix, digest))
+        if prefix is not None:
+            caller, expires_at = await self._of_key(prefix, digest)
+        elif is_token(text):
+            caller, expires_at = await self._of_token(text)
+        else:
+            raise UnknownKey("this is neither an API key nor a token")
         if caller.app not in self._apps:
             raise WaypostError(f"the app {caller.app} of this key is not configured", ErrorCode.FORBIDDEN)
         believed_s = self._cache_s
@@ -104,7 +115,9 @@ class Authenticator:
 
     async def _of_key(self, prefix: str, digest: bytes) -> tuple[Caller, Instant | None]:
         key = await self._keys.find(prefix)
-        if key is None or not api_key.matches(digest, key.secret_hash) or key.revoked_at is not None:
+        if key is None or not api_key.matches(digest, key.secret_hash):
+            raise UnknownKey("the API key is not valid")
+        if key.revoked_at is not None:
             raise WaypostError("the API key is not valid", ErrorCode.UNAUTHENTICATED)
         now = self._clock.now()
         if key.expires_at is not None and key.expires_at <= now:
@@ -115,6 +128,11 @@ class Authenticator:
     async def _of_token(self, text: str) -> tuple[Caller, Instant]:
         bearer = await self._tokens.verify(text)
         return Caller(bearer.app, bearer.name, with_implied(bearer.scopes), bearer.user), bearer.expires_at
+
+
+def is_token(credential: str) -> bool:
+    """Tell whether *credential* has the shape of a JSON Web Token (RFC 7515 section 7.1), which nobody guesses."""
+    return credential.count(".") == 2
 
 
 def presented(fields: Iterable[tuple[str, str]]) -> str | None:

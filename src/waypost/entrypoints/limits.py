@@ -97,7 +97,7 @@ class EntrypointLimits:
         """Until when each credential that was good is let on from a barred address, by its hash."""
 
     def refuse_barred(self, digest: bytes, visit: Visit) -> None:
-        """Raise RateLimited for an address that sent too many wrong credentials, unless that of *digest* was good."""
+        """Raise RateLimited for an address that guessed too many keys, unless that of *digest* was good."""
         now_s, window = self._clock.monotonic(), self._bounds.failures
         if window is None or not self._barred or self._proven.get(digest, 0.0) > now_s:
             return
@@ -116,12 +116,15 @@ class EntrypointLimits:
             del self._proven[next(iter(self._proven))]
         self._proven[digest] = self._clock.monotonic() + window.window_ms / SECOND_MS
 
-    async def was_wrong(self, digest: bytes, visit: Visit) -> None:
-        """Count a credential that was not valid against its address."""
+    def was_bad(self, digest: bytes) -> None:
+        """Forget that a credential was good: it has ended, or was revoked."""
+        self._proven.pop(digest, None)
+
+    async def was_guessed(self, visit: Visit) -> None:
+        """Count a key that there is not against its address."""
         window = self._bounds.failures
         if window is None:
             return
-        self._proven.pop(digest, None)
         address = self.address_of(visit)
         answer = await self._limiter.take(f"failures:{address}", window)
         if isinstance(answer, Wait):
@@ -129,14 +132,17 @@ class EntrypointLimits:
                 self._barred.clear()
             self._barred[address] = self._clock.monotonic() + answer.wait_ms / SECOND_MS
 
+    async def count_unvouched(self, visit: Visit) -> None:
+        """Count a request without a valid credential; RateLimited where its address has sent too many."""
+        window = self._bounds.address
+        if window is not None:
+            await self._take("address", AppId(""), f"address:{self.address_of(visit)}", window, 1)
+
     async def enter(self, caller: Caller, visit: Visit, user: str | None = None) -> None:
         """Count one request; RateLimited where it is one too many. *user* is the end user for whom it writes."""
         bounds, app = self._bounds, caller.app
-        if caller.user is not None or visit.is_users:
-            if bounds.address is not None:
-                await self._take("address", app, f"address:{self.address_of(visit)}", bounds.address, 1)
-            if bounds.user is not None and user is not None:
-                await self._take("user", app, f"user:{app}/{user}", bounds.user, 1)
+        if (caller.user is not None or visit.is_users) and bounds.user is not None and user is not None:
+            await self._take("user", app, f"user:{app}/{user}", bounds.user, 1)
         for pattern, endpoint in self._endpoints:
             if pattern.fullmatch(visit.name):
                 subject = caller.name if caller.user is None else f"user:{caller.user}"

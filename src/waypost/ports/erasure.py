@@ -7,7 +7,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from waypost.domain.ids import AppId, NotificationId, UserId
+from waypost.domain.ids import AppId, CallerId, NotificationId, UserId
 from waypost.domain.time import Instant
 
 ERASED_DEVICE = "erased"
@@ -25,6 +25,11 @@ class Erasure(Struct, frozen=True):
     """The tombstone, random and another for each erasure, in the place of the user in what stays."""
     asked_at: Instant
     """The time of the order. What came later is not erased: the user may be back."""
+
+    def caller_after(self, caller: str) -> CallerId:
+        """Name who called without naming the user: one who came with a token of their own is ``<issuer>:<subject>``."""
+        issuer, colon, subject = caller.partition(":")
+        return CallerId(f"{issuer}{colon}{self.tombstone if subject == self.user_id else subject}")
 
 
 class Erasures(Protocol):

@@ -132,9 +132,9 @@ async def test_two_endpoints_have_different_limits() -> None:
             assert await sent(other, 1) == [202]
 
 
-async def test_under_api_each_user_and_each_address_has_a_limit() -> None:
-    """Requirements S3-66, S3-67: what a user writes counts for the user, everything for the address."""
-    async with limited(user=TWO, address=FixedWindow(5, MINUTE_MS)) as (_, client):
+async def test_each_user_has_a_limit_and_none_is_refused_for_the_address_they_share() -> None:
+    """Requirement S3-66: what a user writes counts for the user; a carrier's address has thousands of them."""
+    async with limited(user=TWO, address=FixedWindow(1, MINUTE_MS)) as (_, client):
 
         async def write(user: str) -> int:
             body = {"type": "order", "title": "t", "message": "m"}
@@ -144,9 +144,46 @@ async def test_under_api_each_user_and_each_address_has_a_limit() -> None:
         first = [await write("ann") for _ in range(3)]
         assert first[2] == 429 and 429 not in first[:2]
         assert await write("bob") != 429
-        reads = [(await client.get("/api/notifications", headers=BUSY)).status_code for _ in range(2)]
-        assert reads[0] != 429 and reads[1] == 429, "the address has had its five"
+        reads = [(await client.get("/api/notifications", headers=BUSY)).status_code for _ in range(4)]
+        assert 429 not in reads
         assert await sent(client, 3) == [202] * 3, "a backend on its own routes has neither limit"
+
+
+async def test_what_nobody_vouches_for_has_a_limit_by_address() -> None:
+    """Requirement S3-67: without a credential, or with a token that is not accepted; others go on from there."""
+    async with limited(address=TWO, failures=TWO) as (service, client), service.client("an.expired.token") as phone:
+        transport = httpx.ASGITransport(service.app)  # type: ignore[arg-type] # the same protocol, typed twice
+        async with httpx.AsyncClient(transport=transport, base_url="http://waypost") as nobody:
+            assert await sent(nobody, 1) + await sent(phone, 2) == [401, 401, 429]
+            assert (await nobody.get("/v1/notifications")).headers["ratelimit-policy"] == '"address";q=2;w=60'
+        async with service.client(service.others.text) as other:
+            assert await sent(other, 1) == [202]
+        assert await sent(client, 1) == [202]
+
+
+@pytest.mark.parametrize("text", ["an.expired.token", "expired key", "revoked key"])
+async def test_a_credential_that_ended_is_no_guess_and_shuts_out_no_neighbour(text: str) -> None:
+    """The phones behind one address whose tokens have expired are no attack on the others."""
+    async with limited(failures=TWO) as (service, client):
+        if text.endswith("key"):
+            made = api_key.make(bytes(range(4, api_key.RANDOM_BYTES + 4)))
+            now = service.clock.now()
+            ended = ApiKey(made.prefix, made.secret_hash, DEMO, CallerId("old"), now, expires_at=now)
+            await service.keys.add(ended)
+            if text == "revoked key":
+                await service.keys.revoke(made.prefix, now)
+            text = made.text
+        async with service.client(text) as phone:
+            assert await sent(phone, 5) == [401] * 5
+        assert await sent(client, 1) == [202], "it was not verified before"
+
+
+async def test_a_token_is_looked_at_from_an_address_where_keys_were_guessed() -> None:
+    """Nobody guesses a signature: tokens of users who share the address go on."""
+    async with limited(failures=TWO) as (service, _), service.client("wp_wrong") as guesser:
+        assert await sent(guesser, 4) == [401, 401, 401, 429]
+        async with service.client("a.new.token") as phone:
+            assert await sent(phone, 1) == [401], "not valid here, but it was verified"
 
 
 async def test_an_address_with_too_many_wrong_keys_is_refused_before_another_is_looked_at() -> None:

@@ -46,7 +46,7 @@ def drawn(status: str, receipts: list[dict[str, Any]], **fields: Any) -> str:
         "duplicate_of": None,
         "round": 1,
     }
-    detail = {
+    detail: Any = {
         "notification": notification | fields,
         "content": {"title": "[bold]Hi"},
         "receipts": receipts,

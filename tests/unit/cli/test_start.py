@@ -18,7 +18,10 @@ from waypost.stores.sql.settings import SqlSettings
 API_COMMANDS = (
     "import waypost.cli.sending, waypost.cli.bulk, waypost.cli.dead, waypost.cli.devices, waypost.cli.showing"
 )
-HEAVY = ("aiohttp", "alembic", "cryptography", "litestar", "rich", "sqlalchemy", "uvicorn", "yaml")
+HEAVY = (
+    "aiohttp", "alembic", "cryptography", "faker", "httpx", "litestar", "polyfactory", "rich", "sqlalchemy", "uvicorn",
+    "yaml",
+)  # fmt: skip
 """Each takes as long to import as the interpreter does to start, or longer."""
 
 OPEN_A_STORE = """

@@ -28,8 +28,8 @@ _ASK = f"INSERT INTO erasure ({_COLUMNS}) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO 
 _FINISH = "UPDATE erasure SET user_id = NULL, finished_at = ? WHERE id = ?"
 _OF_USER = "FROM notification INDEXED BY notification_history WHERE app = ? AND user_id = ? AND id < ?"
 _UNFINISHED = f"SELECT id {_OF_USER} AND finished_at IS NULL ORDER BY id LIMIT ?"
-_FINAL = f"SELECT seq, id, job {_OF_USER} AND finished_at IS NOT NULL ORDER BY id LIMIT ?"
-_ANONYMISE = "UPDATE notification SET user_id = ?, device_ids = NULL, variables = NULL WHERE id = ?"
+_FINAL = f"SELECT seq, id, job, caller {_OF_USER} AND finished_at IS NOT NULL ORDER BY id LIMIT ?"
+_ANONYMISE = "UPDATE notification SET user_id = ?, caller = ?, device_ids = NULL, variables = NULL WHERE id = ?"
 _SAY_NOTHING = "UPDATE content SET body = ? WHERE seq = ?"
 _BLANK_RECEIPTS = (
     "UPDATE receipt SET device_id = ?, provider_id = NULL, reason = NULL, attempts = NULL, dead = 0"
@@ -140,7 +140,10 @@ def _blank_page(connection: Connection, page: _Page) -> int:
     connection.executemany(_BLANK_RECEIPTS, [(ERASED_DEVICE, one) for one in ids])
     for table in page.beside:
         execute_in(connection, f"DELETE FROM {table} WHERE notification_id IN ({{keys}})", ids)  # noqa: S608 - its name is the code's
-    connection.executemany(_ANONYMISE, [(page.erasure.tombstone, one) for one in ids])
+    callers = [page.erasure.caller_after(row[3]) for row in rows]
+    connection.executemany(
+        _ANONYMISE, [(page.erasure.tombstone, caller, one) for caller, one in zip(callers, ids, strict=True)]
+    )
     return len(rows)
 
 
