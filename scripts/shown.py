@@ -1,4 +1,4 @@
-"""Rows of docs/requirements.md that a run of the tests has shown: those that say `works` are held to what passed."""
+"""Rows of the page of requirements that a run of the tests has shown: those that say `works` are held to what passed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-PAGE: Final = Path(__file__).parents[1] / "docs" / "requirements.md"
+PAGE: Final = Path(__file__).parents[1] / "docs" / "internals" / "requirements.md"
 LONG: Final = ("tests/faults/",)
 """Tests that only the long forms run (`make faults`)."""
 REAL: Final = re.compile(

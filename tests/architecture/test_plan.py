@@ -1,4 +1,4 @@
-"""The plan in docs/scale.md adds up: what a row weighs, times how many there are."""
+"""The plan in docs/internals/capacity.md adds up: what a row weighs, times how many there are."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = (Path(__file__).parents[2] / "docs" / "scale.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "internals" / "capacity.md").read_text(encoding="utf-8")
 UNITS = {"B": 1, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 A_DAY = 100_000_000
 DEVICES_A_USER = 2.5

@@ -1,4 +1,4 @@
-"""docs/requirements.md is held to the code: every id once, nothing named that is not there."""
+"""docs/internals/requirements.md is held to the code: every id once, nothing named that is not there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "requirements.md"
+PAGE = ROOT / "docs" / "internals" / "requirements.md"
 
 LAST_OF_SERIES = {"S0": 35, "S1": 149, "S2": 39, "S3": 136, "S4": 77}
 """The ids run from 1 to these."""
@@ -127,7 +127,7 @@ def _functions(file: Path) -> frozenset[str]:
 def test_the_page_says_what_is_there() -> None:
     """Each id in one row; each named module and test exists; the counts are right."""
     found = "\n".join(complaints(PAGE.read_text(encoding="utf-8")))
-    assert not found, f"docs/requirements.md:\n{found}"
+    assert not found, f"docs/internals/requirements.md:\n{found}"
 
 
 MODULE, TEST = "`waypost.domain.retry`", "`tests/architecture/test_requirements.py::test_the_page_says_what_is_there`"

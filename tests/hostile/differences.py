@@ -1,4 +1,4 @@
-"""Where a door answers otherwise than the list of cases says, each with its reason (docs/bad-input.md has them)."""
+"""Where a door answers otherwise than the list of cases says, each with its reason (docs/errors.md has them)."""
 
 from __future__ import annotations
 

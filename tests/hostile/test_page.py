@@ -1,4 +1,4 @@
-"""docs/bad-input.md says of each case what the corpus says."""
+"""docs/errors.md says of each case what the corpus says."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.architecture.trees import ROOT
 from tests.hostile.corpus import INVALID, JSON, Kept, cases
 from tests.hostile.texts import FIELDS, FREE
 
-PAGE = (ROOT / "docs" / "bad-input.md").read_text()
+PAGE = (ROOT / "docs" / "errors.md").read_text().partition("### What is no submission")[2]
 
 
 def test_what_is_no_submission_is_listed_by_its_code() -> None:

@@ -17,7 +17,7 @@ from tests.journeys.harness import Json, Service, running, until
 
 pytestmark = pytest.mark.asyncio
 
-PAGE = Path(__file__).parents[2] / "docs" / "sending.md"
+PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 REGISTERED = "android-token-of-ann"
 
 

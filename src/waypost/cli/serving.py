@@ -24,8 +24,8 @@ from waypost.cli.printing import as_json_option
 @click.option(
     "--profile",
     type=click.Choice(["notifications-service", "simplens"]),
-    help="The ways of another service: see docs/notifications-service.md (configured by environment alone) and "
-    "docs/simplens.md.",
+    help="The ways of another service: docs/internals/notifications-service.md (configured by environment alone), "
+    "docs/internals/simplens.md.",
 )
 @as_json_option
 def serve(

@@ -53,7 +53,7 @@ class RetryPolicy(Struct, frozen=True):
     cap_ms: Count = HOUR_MS
     """The longest delay of an exponential schedule."""
     unanswered_base_ms: Count | None = None
-    """A longer base after no answer, when the provider may be struggling (requirements S1-121)."""
+    """A longer base after no answer, when the provider may be struggling."""
     jitter: Jitter = Jitter.NONE
     """The random change of each delay."""
     max_age_ms: Count | None = None

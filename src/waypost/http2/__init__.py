@@ -1,6 +1,6 @@
 """A multiplexed HTTP/2 client for very many small requests; it knows nothing of what they mean.
 
-`Pool` is the entry; docs/http2.md has its contract and an example.
+`Pool` is the entry; docs/internals/http2.md has its contract and an example.
 """
 
 from typing import Final

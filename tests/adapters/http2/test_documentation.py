@@ -1,4 +1,4 @@
-"""The example of docs/http2.md, run as it stands."""
+"""The example of docs/internals/http2.md, run as it stands."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from tests.adapters.http2.client import Tls
 from tests.adapters.http2.scripted import ordinary, scripted
 from waypost.http2 import Answer
 
-PAGE = Path(__file__).parents[3] / "docs" / "http2.md"
+PAGE = Path(__file__).parents[3] / "docs" / "internals" / "http2.md"
 
 
 @pytest.mark.asyncio
