@@ -1,4 +1,4 @@
-"""Rows of the page of requirements that a run of the tests has shown: those that say `works` are held to what passed."""
+"""Rows of the page of requirements that a run of the tests has shown: what says `works` is held to what passed."""
 
 from __future__ import annotations
 
