@@ -83,6 +83,7 @@ lock: install ## pin the newest versions that fit, with hashes
 	@$(LOCK) --upgrade pyproject.toml --output-file requirements/runtime.txt
 	@$(LOCK) --upgrade pyproject.toml requirements/dev.in $(ENGINES) --constraint requirements/runtime.txt --output-file requirements/dev.txt
 	@$(LOCK) --upgrade pyproject.toml $(ENGINES) --constraint requirements/dev.txt --output-file requirements/server.txt
+	@$(LOCK) --upgrade requirements/build.in --constraint requirements/dev.txt --output-file requirements/build.txt
 	@$(LOCK) --upgrade requirements/fuzz.in --output-file requirements/fuzz.txt
 	@$(LOCK) --upgrade requirements/peers.in --output-file requirements/peers.txt
 

@@ -12,8 +12,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
+from scripts.services.service import choose_ports
 from tests.hurry import HURRIED
 from tests.journeys.balance import balance, listed
 from tests.journeys.harness import Kill, Service, running, until
@@ -151,3 +153,15 @@ async def _owns(service: Service) -> bool:
 
 async def _logged(service: Service, event: str) -> bool:
     return bool(service.log(event))
+
+
+async def test_metrics_have_a_port_of_their_own_that_all_workers_answer(tmp_path: Path) -> None:
+    """It asks for no key, and serves nothing else; the API's port serves no metrics then."""
+    (port,) = choose_ports(1, None)
+    async with running(tmp_path, workers=2, rest={"operating_listen": f"127.0.0.1:{port}"}) as service:
+        for path, status in (("/metrics", 200), ("/health/ready", 200), ("/v1/notifications", 404), ("/docs", 404)):
+            async with aiohttp.request("GET", f"http://127.0.0.1:{port}{path}") as answer:
+                assert answer.status == status, path
+                assert ("# TYPE waypost_" in await answer.text()) == (path == "/metrics")
+        assert (await service.ask("GET", "/metrics"))[0] == 404
+        assert (await service.ask("GET", "/health/ready"))[0] == 200

@@ -8,6 +8,9 @@ import socket
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
+from waypost.bootstrap.listening import sharing
 from waypost.config import Config
 from waypost.domain.errors import ConfigurationError
 from waypost.entrypoints.rest.api import Api
@@ -20,6 +23,7 @@ from waypost.runtime.tls import ServerTls
 
 REST_TLS: Final = "rest.tls"
 GRPC_TLS: Final = "grpc.tls"
+OPERATING_LISTEN: Final = "rest.operating_listen"
 
 
 def servers_of(config: Config, api: Api, listener: socket.socket, tls: Mapping[str, ServerTls]) -> list[Lifecycle]:
@@ -27,6 +31,9 @@ def servers_of(config: Config, api: Api, listener: socket.socket, tls: Mapping[s
     rest = tls.get(REST_TLS)
     options = serve_options(config.rest, None if rest is None else rest.context)
     servers: list[Lifecycle] = [ApiServer(build_app(api), listener, options)]
+    if config.rest.operating_listen is not None:
+        beside = sharing(OPERATING_LISTEN, config.rest.operating_listen)
+        servers.append(ApiServer(build_app(replace(api, operating_only=True)), beside, serve_options(config.rest)))
     if config.grpc.listen is not None and not api.operating_only:
         servers.append(_grpc(config, api, tls.get(GRPC_TLS)))
     return servers

@@ -11,6 +11,8 @@ import time
 from waypost.domain.errors import ConfigurationError
 from waypost.runtime.listening import Listen
 
+BACKLOG = 2048
+"""Connections that the kernel queues until they are accepted."""
 PORT_PATIENCE_S = 3.0
 """How long a taken port may take to become free."""
 
@@ -18,7 +20,7 @@ PORT_PATIENCE_S = 3.0
 def listening(listen: Listen) -> socket.socket:
     """Listen, for workers that inherit the socket."""
     listener = _bound("listen", listen)
-    listener.listen(2048)
+    listener.listen(BACKLOG)
     listener.set_inheritable(False)
     return listener
 
@@ -35,6 +37,13 @@ def reserved(key: str, listen: Listen) -> socket.socket:
     with _bound(key, listen) as alone:
         taken = address_of(alone)
     return _bound(key, taken, shared=True)
+
+
+def sharing(key: str, listen: Listen) -> socket.socket:
+    """Listen on a port that is reserved for all workers."""
+    listener = _bound(key, listen, shared=True)
+    listener.listen(BACKLOG)
+    return listener
 
 
 def address_of(bound: socket.socket) -> Listen:

@@ -45,6 +45,7 @@ def serve(config: Config, config_path: Path | None, *, announce: Announce) -> No
         listener = listening(config.listen)
         url = f"{'http' if config.rest.tls is None else 'https'}://{address_of(listener)}"
         config, grpc = _grpc_reserved(config, held)
+        config = _operating_reserved(config, held)
         log.event(Event.PROCESS_STARTING, workers=config.workers, pid=os.getpid())
         start_over(metrics_dir(config))
         if config.workers == 1:
@@ -71,3 +72,12 @@ def _grpc_reserved(config: Config, held: ExitStack) -> tuple[Config, str | None]
     taken = address_of(held.enter_context(reserved("grpc.listen", config.grpc.listen)))
     os.environ["WAYPOST_GRPC__LISTEN"] = str(taken)
     return msgspec.structs.replace(config, grpc=msgspec.structs.replace(config.grpc, listen=taken)), str(taken)
+
+
+def _operating_reserved(config: Config, held: ExitStack) -> Config:
+    """Reserve the port of metrics and health, if they have their own, and return the configuration that names it."""
+    if config.rest.operating_listen is None:
+        return config
+    taken = address_of(held.enter_context(reserved("rest.operating_listen", config.rest.operating_listen)))
+    os.environ["WAYPOST_REST__OPERATING_LISTEN"] = str(taken)
+    return msgspec.structs.replace(config, rest=msgspec.structs.replace(config.rest, operating_listen=taken))

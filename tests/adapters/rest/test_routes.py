@@ -8,7 +8,7 @@ import httpx
 import msgspec
 import pytest
 
-from tests.adapters.rest.service import AUTH, DEMO, P256DH, Service, served, shown
+from tests.adapters.rest.service import AUTH, DEFAULTS, DEMO, P256DH, Service, served, shown
 from waypost.domain.channel import Channel
 from waypost.domain.delivery import FailureClass, Target
 from waypost.domain.device import Platform
@@ -19,6 +19,7 @@ from waypost.domain.settlement import Change, Dead
 from waypost.domain.time import later
 from waypost.entrypoints.rest.app import build_app
 from waypost.ports.work import Settled
+from waypost.runtime.listening import Listen
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("each_store")]
 
@@ -299,6 +300,16 @@ async def test_health_and_metrics_need_no_key() -> None:
         assert (answer.status_code, answer.json()["checks"]["worker 1"]) == (503, "store: locked")
         metrics = await client.get("/metrics")
         assert metrics.headers["content-type"].startswith("text/plain; version=0.0.4")
+
+
+async def test_metrics_and_the_reference_are_not_served_beside_the_api_where_that_is_said() -> None:
+    """Health is, for who balances requests; without the page, the API's own address leads nowhere."""
+    settings = msgspec.structs.replace(DEFAULTS, operating_listen=Listen("127.0.0.1", 9090), serve_reference=False)
+    async with served(settings) as (_, client):
+        for path in ("/metrics", "/docs", "/openapi.json", "/"):
+            assert (await client.get(path)).status_code == 404, path
+        assert (await client.get("/health/ready")).status_code == 200
+        assert (await client.post("/v1/notifications", json=shown())).status_code == 202
 
 
 async def test_a_process_without_the_role_answers_operators_alone() -> None:

@@ -30,6 +30,7 @@ from waypost.entrypoints.rest.answers import spoken_of
 from waypost.entrypoints.rest.api import Api
 from waypost.entrypoints.rest.compat import notify, user_notifications, user_tokens
 from waypost.entrypoints.rest.openapi import specification
+from waypost.entrypoints.rest.operating_routes import metrics
 from waypost.entrypoints.rest.parameters import refuse_unknown_parameters
 from waypost.entrypoints.rest.request_handler import RequestHandler
 from waypost.entrypoints.rest.settings import RestSettings
@@ -52,10 +53,11 @@ ROUTES: list[HTTPRouteHandler] = [
 
 def build_app(api: Api) -> ASGIApp:
     """Build the ASGI application over *api*; it holds nothing that needs closing."""
-    routes = served_routes(api.settings, api.routes)
+    routes = operating_routes.ROUTES if api.operating_only else served_routes(api.settings, api.routes)
+    shows = api.settings.serve_reference and not api.operating_only
     document = partial(openapi_document, api.platforms, api.channels, api.settings, api.routes, tuple(api.tags.items()))
     inner = Litestar(
-        route_handlers=[*routes, *reference.ROUTES],
+        route_handlers=[*routes, *(reference.ROUTES if shows else ())],
         openapi_config=None,
         logging_config=None,
         exception_handlers={Exception: _raise},
@@ -85,8 +87,9 @@ def served_routes(
     settings: RestSettings = EVERYTHING, beside: Sequence[HTTPRouteHandler] = ()
 ) -> list[HTTPRouteHandler]:
     """List the routes: our own API, features' routes *beside* it, and other APIs' shapes that are not switched off."""
+    own = ROUTES if settings.operating_listen is None else [each for each in ROUTES if each is not metrics]
     under_api = (*user_notifications.ROUTES, *user_tokens.ROUTES) if settings.serve_api else ()
-    return [*ROUTES, *beside, *(notify.ROUTES if settings.serve_notify else ()), *under_api]
+    return [*own, *beside, *(notify.ROUTES if settings.serve_notify else ()), *under_api]
 
 
 def admit_caller(call: ASGIConnection[Any, Caller, Any, Any], handler: BaseRouteHandler) -> None:

@@ -78,7 +78,7 @@ class RequestHandler:
         if "//" in path or (path.endswith("/") and path != "/"):  # the router would ignore it, after our checks
             raise NotFound("no such path: a part of it is empty")
         if self._api.operating_only and path not in OPERATING:
-            raise RequestRefused(ErrorCode.NOT_FOUND, "this process takes no requests: `api` is not among its roles")
+            raise RequestRefused(ErrorCode.NOT_FOUND, "health and metrics alone are served here")
         submit = self._hot.get(path) if method == "POST" and not scope["query_string"] else None
         if submit is not None:
             exchange.route = path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from waypost.runtime.listening import TlsSettings
+from waypost.runtime.listening import Listen, TlsSettings
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -42,6 +42,11 @@ class RestSettings(Struct, frozen=True, kw_only=True):
     """The most connections of one worker; above it, the one idle for longest is closed."""
     key_cache_s: float = 2.0
     """Seconds that a verified API key is cached: a revoked key stops working within this time."""
+    operating_listen: Listen | None = None
+    """The address of `/metrics` and `/health/…` alone, `host:port`, unencrypted; then `/metrics` is served nowhere
+    else. Unset, all are served beside the API."""
+    serve_reference: bool = True
+    """Whether the reference page `/docs` and `/openapi.json` are served."""
     serve_notify: bool = True
     """Whether `POST /v1/notify` is served."""
     serve_api: bool = True
