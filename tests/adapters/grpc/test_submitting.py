@@ -70,6 +70,18 @@ def message_of(fields: dict[str, Any]) -> pb.Submission:
     return json_format.ParseDict(said, pb.Submission())
 
 
+async def test_each_call_ends_with_the_id_of_its_request() -> None:
+    """Also one that is refused."""
+    async with served() as door:
+        mine = ("x-request-id", "call-7")
+        call = door.stub.Submit(shown(), metadata=[*door.key, mine])
+        assert (await call).id
+        assert mine in tuple(await call.trailing_metadata())
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await door.stub.Submit(shown(), metadata=[mine])
+        assert mine in tuple(caught.value.trailing_metadata() or ())
+
+
 @pytest.mark.parametrize(
     "fields",
     [

@@ -285,6 +285,7 @@ async def test_an_error_nobody_foresaw_is_500_and_says_nothing(path: str, body: 
         assert "hush" not in answer.text
         ((event, fields),) = service.telemetry.events
         assert (event, fields["error"]) == (Event.REQUEST_FAILED, "RuntimeError")
+        assert fields["request_id"] == answer.headers["x-request-id"]
         assert "hush" not in str(fields)
 
 

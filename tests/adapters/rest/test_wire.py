@@ -182,6 +182,25 @@ async def test_a_chunk_with_endless_extensions_is_431() -> None:
         assert (status, problem["code"]) == (431, "headers_too_large")
 
 
+@pytest.mark.parametrize("target", ["GET /health/live", "GET /docs", "GET /nothing", "PUT /metrics", "GET /v1/keys"])
+async def test_every_answer_has_the_id_of_its_request(target: str) -> None:
+    """From the route, the framework, or one who refuses before either."""
+    method, _, path = target.partition(" ")
+    async with listening(RestSettings()) as server, server.connected() as (reader, writer):
+        writer.write(
+            f"{method} {path} HTTP/1.1\r\nhost: x\r\nx-request-id: call-7\r\ncontent-length: 0\r\n\r\n".encode()
+        )
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.lower().count(b"x-request-id: call-7\r\n") == 1
+
+
+async def test_what_is_no_request_is_answered_with_an_id() -> None:
+    """Or nobody could say which line of a proxy's log it was."""
+    async with listening(RestSettings()) as server, server.connected() as (reader, writer):
+        writer.write(b"NONSENSE\r\n\r\n")
+        assert (await reader.readuntil(b"\r\n\r\n")).count(b"x-request-id: ") == 1
+
+
 @pytest.mark.parametrize("path", ["/nothing", "/v1/nothing", "/v1/notifications/x/y/z", "/metrics"])
 async def test_no_byte_of_a_body_is_read_that_no_route_takes(path: str) -> None:
     """The answer comes while the body has not; many of them do not count as bodies that are being read."""

@@ -186,15 +186,15 @@ def special(push_type: ApnsPushType) -> Notification:
 
 # what is sent, and the type and priority that the judge must read
 TAKEN: dict[str, tuple[Notification, str, str]] = {
-    "visible": (fresh(), "ALERT", "CONSERVE_POWER"),
+    "visible": (fresh(), "ALERT", "IMMEDIATE"),
     "silent": (fresh(Content(data={"sync": 1}), kind=Kind.SILENT), "BACKGROUND", "CONSERVE_POWER"),
     "high": (fresh(urgency=Urgency.HIGH), "ALERT", "IMMEDIATE"),
     "critical": (fresh(urgency=Urgency.CRITICAL), "ALERT", "IMMEDIATE"),
     "low": (fresh(urgency=Urgency.LOW), "ALERT", "CONSERVE_POWER"),
     "silent and high": (fresh(Content(), kind=Kind.SILENT, urgency=Urgency.HIGH), "BACKGROUND", "CONSERVE_POWER"),
-    "collapse key": (fresh(Content(title="T", collapse_key="order-7")), "ALERT", "CONSERVE_POWER"),
-    "long collapse key": (fresh(Content(title="T", collapse_key="ä" * 200)), "ALERT", "CONSERVE_POWER"),
-    "now or never": (fresh(ttl_ms=0), "ALERT", "CONSERVE_POWER"),
+    "collapse key": (fresh(Content(title="T", collapse_key="order-7")), "ALERT", "IMMEDIATE"),
+    "long collapse key": (fresh(Content(title="T", collapse_key="ä" * 200)), "ALERT", "IMMEDIATE"),
+    "now or never": (fresh(ttl_ms=0), "ALERT", "IMMEDIATE"),
     "rich": (
         fresh(
             Content(
@@ -205,7 +205,7 @@ TAKEN: dict[str, tuple[Notification, str, str]] = {
             )
         ),
         "ALERT",
-        "CONSERVE_POWER",
+        "IMMEDIATE",
     ),
     "location": (special(ApnsPushType.LOCATION), "LOCATION", "CONSERVE_POWER"),
     "voip": (special(ApnsPushType.VOIP), "VOIP", "IMMEDIATE"),

@@ -21,6 +21,7 @@ from waypost.entrypoints.grpc.api import GrpcApi
 from waypost.entrypoints.grpc.refusals import DETAILS_KEY, foreseen, status_of
 from waypost.entrypoints.grpc.submissions import parsed
 from waypost.entrypoints.limits import Visit
+from waypost.entrypoints.request_ids import HEADER, request_id
 from waypost.pipeline.intake import Caller
 from waypost.telemetry import Event, Metric
 
@@ -81,6 +82,8 @@ class Calls:
         """Answer the call with *answer*; what that raises becomes a status."""
         clock, telemetry = self._api.intake.clock, self._api.telemetry
         began = clock.monotonic()
+        id_ = request_id(_said(context, HEADER))
+        context.set_trailing_metadata(((HEADER, id_),))
         self._open += 1
         word = "CANCELLED"
         try:
@@ -91,11 +94,11 @@ class Calls:
             raise asyncio.CancelledError from None
         except Exception as error:  # noqa: BLE001 - the last resort: whatever it is, the caller gets an answer
             if foreseen(error) is None:
-                self._report(method, error)
+                self._report(method, error, id_)
             status = status_of(error)
             code = _CODES[status.code]
             word = code.name
-            await context.abort(code, status.message, ((DETAILS_KEY, status.SerializeToString()),))
+            await context.abort(code, status.message, ((DETAILS_KEY, status.SerializeToString()), (HEADER, id_)))
             raise AssertionError("abort raises") from None
         finally:
             self._open -= 1
@@ -122,11 +125,12 @@ class Calls:
         admit(caller, access)
         return caller
 
-    def _report(self, method: str, error: Exception) -> None:
+    def _report(self, method: str, error: Exception, id_: str) -> None:
         """Log where an error happened, not its text, which may quote what was sent."""
         last = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{Path(last.filename).name}:{last.lineno}"
-        self._api.telemetry.event(Event.REQUEST_FAILED, route=method, error=type(error).__name__, place=place)
+        kind = type(error).__name__
+        self._api.telemetry.event(Event.REQUEST_FAILED, route=method, error=kind, place=place, request_id=id_)
 
 
 def shutting_down() -> Unavailable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import traceback
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from waypost.entrypoints.access import SENDS, admit
 from waypost.entrypoints.admission import caller_of
 from waypost.entrypoints.callers import presented
 from waypost.entrypoints.limits import Visit
+from waypost.entrypoints.request_ids import HEADER, request_id
 from waypost.entrypoints.rest.answers import JSON_TYPE, encode
 from waypost.entrypoints.rest.api import Api
 from waypost.entrypoints.rest.body_reader import BodyReader, ClientGone, linger
@@ -38,6 +39,7 @@ Submit = Callable[[Api, Caller, str | None, bytes], Awaitable[tuple[int, Struct]
 _HOT: dict[str, Submit] = {"/v1/notifications": submit_one, "/v1/notifications/batch": submit_batch}
 """Paths whose POST bypasses Litestar: three times the requests for the same answers."""
 
+_REQUEST_ID = HEADER.encode()
 OPERATING = frozenset({"/health/live", "/health/ready", "/metrics"})
 """Paths that every process answers, whatever its roles."""
 
@@ -152,6 +154,12 @@ class _Exchange:
         self._send = send
         self._status = 0
 
+    @cached_property
+    def id(self) -> str:
+        """The request's id."""
+        given = next((value for name, value in self.scope["headers"] if name == _REQUEST_ID), None)
+        return request_id(None if given is None else given.decode("latin-1"))
+
     async def run(self, answer: Callable[[_Exchange], Awaitable[None]]) -> None:
         """Answer the request with *answer*; what that raises becomes a problem."""
         began = self._api.clock.monotonic()
@@ -169,12 +177,14 @@ class _Exchange:
         """Pass an inner application's answer on, noting its status."""
         if message["type"] == "http.response.start":
             self._status = message["status"]
+            message["headers"] = [*message.get("headers", ()), (_REQUEST_ID, self.id.encode())]
         await self._send(message)
 
     async def answer(self, status: int, body: bytes, media_type: str, headers: Headers = ()) -> None:
         """Send a whole answer; where it closes the connection, only after what is left of the body was drained."""
         self._status = status
         fields = [(b"content-type", media_type.encode()), (b"content-length", str(len(body)).encode())]
+        fields.append((_REQUEST_ID, self.id.encode()))
         fields += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
         await self._send({"type": "http.response.start", "status": status, "headers": fields})
         drains = ("connection", "close") in headers
@@ -203,7 +213,8 @@ class _Exchange:
         last = traceback.extract_tb(error.__traceback__)[-1]
         route = self.scope.get("path_template") or self.route
         place = f"{Path(last.filename).name}:{last.lineno}"
-        self._api.telemetry.event(Event.REQUEST_FAILED, route=route, error=type(error).__name__, place=place)
+        kind = type(error).__name__
+        self._api.telemetry.event(Event.REQUEST_FAILED, route=route, error=kind, place=place, request_id=self.id)
 
 
 def _is_upload(method: str, path: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
+from waypost.entrypoints.request_ids import HEADER, request_id
 from waypost.entrypoints.rest.problems import PROBLEM_TYPE, RequestRefused, encode_problem, problem_of
 from waypost.entrypoints.rest.settings import RestSettings
 
@@ -194,6 +195,7 @@ class BoundedProtocol(HttpToolsProtocol):
             problem = problem_of(error)
             body = encode_problem(problem)
             head = f"HTTP/1.1 {problem.status} {problem.title}\r\ncontent-type: {PROBLEM_TYPE}\r\n"
+            head += f"{HEADER}: {request_id(None)}\r\n"
             self.transport.write(f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body)
         self.transport.close()
 
