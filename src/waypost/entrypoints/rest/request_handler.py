@@ -25,6 +25,7 @@ from waypost.entrypoints.rest.answers import JSON_TYPE, encode
 from waypost.entrypoints.rest.api import Api
 from waypost.entrypoints.rest.body_reader import BodyReader, ClientGone, linger
 from waypost.entrypoints.rest.compat import envelope, notify
+from waypost.entrypoints.rest.cors import Fields, fields_for, is_preflight
 from waypost.entrypoints.rest.parameters import identity_in
 from waypost.entrypoints.rest.problems import PROBLEM_TYPE, RequestRefused, encode_problem, headers_of, problem_of
 from waypost.entrypoints.rest.router_errors import foreseen_error
@@ -77,6 +78,9 @@ class RequestHandler:
         method, path = scope["method"], scope["raw_path"].decode("latin-1")
         scope["path"] = path
         self._check_head(scope)
+        if is_preflight(scope, exchange.page):
+            await exchange.answer(204, b"", "text/plain")
+            return
         if "//" in path or (path.endswith("/") and path != "/"):  # the router would ignore it, after our checks
             raise NotFound("no such path: a part of it is empty")
         if self._api.operating_only and path not in OPERATING:
@@ -160,6 +164,15 @@ class _Exchange:
         given = next((value for name, value in self.scope["headers"] if name == _REQUEST_ID), None)
         return request_id(None if given is None else given.decode("latin-1"))
 
+    @cached_property
+    def page(self) -> Fields:
+        """The fields for a web page of another origin, if it may call."""
+        return fields_for(self.scope, self._api.settings.cors_origins)
+
+    @property
+    def _always(self) -> Fields:
+        return [(_REQUEST_ID, self.id.encode()), *self.page]
+
     async def run(self, answer: Callable[[_Exchange], Awaitable[None]]) -> None:
         """Answer the request with *answer*; what that raises becomes a problem."""
         began = self._api.clock.monotonic()
@@ -177,14 +190,14 @@ class _Exchange:
         """Pass an inner application's answer on, noting its status."""
         if message["type"] == "http.response.start":
             self._status = message["status"]
-            message["headers"] = [*message.get("headers", ()), (_REQUEST_ID, self.id.encode())]
+            message["headers"] = [*message.get("headers", ()), *self._always]
         await self._send(message)
 
     async def answer(self, status: int, body: bytes, media_type: str, headers: Headers = ()) -> None:
         """Send a whole answer; where it closes the connection, only after what is left of the body was drained."""
         self._status = status
         fields = [(b"content-type", media_type.encode()), (b"content-length", str(len(body)).encode())]
-        fields.append((_REQUEST_ID, self.id.encode()))
+        fields += self._always
         fields += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
         await self._send({"type": "http.response.start", "status": status, "headers": fields})
         drains = ("connection", "close") in headers

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from waypost.runtime.listening import Listen, TlsSettings
 
+Origin = Annotated[str, Meta(pattern=r"^https?://[A-Za-z0-9.\-:\[\]]+\Z")]
+"""A scheme, a host and a port, as a browser sends them (RFC 6454 section 6.2)."""
 KIB = 1024
 MIB = 1024 * KIB
 
 
 class RestSettings(Struct, frozen=True, kw_only=True):
-    """Limits of the HTTP server; there is no CORS: a web page calls it by a path of its own origin."""
+    """Settings of the HTTP server: its limits, and what it serves."""
 
     tls: TlsSettings | None = None
     """Connections are encrypted; unset, they are not, which is for the loopback and behind a proxy alone."""
@@ -45,6 +49,9 @@ class RestSettings(Struct, frozen=True, kw_only=True):
     operating_listen: Listen | None = None
     """The address of `/metrics` and `/health/…` alone, `host:port`, unencrypted; then `/metrics` is served nowhere
     else. Unset, all are served beside the API."""
+    cors_origins: tuple[Origin, ...] = ()
+    """The origins of web pages that may call the API, each in full, such as `https://app.example.com`: their users
+    bring tokens of their own, no cookie is looked at. Unset, a page calls it by a path of its own origin alone."""
     serve_reference: bool = True
     """Whether the reference page `/docs` and `/openapi.json` are served."""
     serve_notify: bool = True
