@@ -19,7 +19,6 @@ BOTH = {f"{DEVICES}[memory]": ["passed"], f"{DEVICES}[sqlite-small]": ["passed"]
         ({f"{DEVICES}[memory]": ["skipped"]}, ()),
         ({f"{DEVICES}[memory]": ["skipped"], f"{DEVICES}[sqlite-small]": ["skipped"]}, (DEVICES,)),
         ({ROUTES: ["passed", "failed"]}, (ROUTES,)),
-        ({ROUTES: []}, (ROUTES,)),
     ],
 )
 def test_a_row_is_shown_by_tests_that_all_passed_with_one_set_of_parameters_at_least(
@@ -51,3 +50,10 @@ def test_what_does_not_say_works_is_held_to_nothing() -> None:
     assert shown(ROW.replace("works", "partly"), {}).rows == 0
     page = PAGE.read_text(encoding="utf-8")
     assert shown(page, {}).rows == sum("| works |" in line for line in page.splitlines()) > 200
+
+
+def test_what_only_the_long_forms_run_is_told_apart() -> None:
+    """It did not fail, and it was not shown here."""
+    result = shown(ROW, {test: outcome for test, outcome in BOTH.items() if test != ROUTES})
+    assert (result.unshown, result.by_long_forms) == ({}, ("S1-10",))
+    assert told(result)[0].startswith("0 of 1 ")

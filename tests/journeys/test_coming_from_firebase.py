@@ -94,10 +94,11 @@ async def test_the_pages_python_and_node_send_and_a_dead_token_is_forgotten(tmp_
 @pytest.mark.asyncio
 async def test_the_first_send_of_the_server_page_arrives(tmp_path: Path) -> None:
     """As it stands there, to a token that nobody has registered."""
-    (command,) = re.findall(r"^/opt/waypost/bin/waypost (send .*)$", SERVER, re.MULTILINE)
+    (line,) = re.findall(r"^(.*/opt/waypost/bin/waypost send .*)$", SERVER, re.MULTILINE)
+    command = line.replace("/opt/waypost/bin/waypost", '"$0" -m waypost.cli')
     async with running(tmp_path, workers=1) as service:
         token = await new_token(service)
-        lines = await said_by(service, token, "sh", "-c", f'exec "$0" -m waypost.cli {command}', sys.executable)
+        lines = await said_by(service, token, "sh", "-c", command, sys.executable)
         assert any("It works" in line and "sent" in line for line in lines)
 
 

@@ -16,6 +16,7 @@ from waypost.domain.errors import ErrorCode, WaypostError
 from waypost.entrypoints.access import Access
 from waypost.entrypoints.rest.answers import JSON_TYPE, Spoken, spoken_of
 from waypost.entrypoints.rest.compat.envelope import FailedAnswer
+from waypost.entrypoints.rest.field_meanings import MEANINGS
 from waypost.entrypoints.rest.parameters import PATH_KINDS
 from waypost.entrypoints.rest.problems import PROBLEM_TYPE, STATUS_OF, Problem, problem_of
 
@@ -69,6 +70,9 @@ def specification(
     unique = list(dict.fromkeys(kind for kind in (*kinds, Problem, FailedAnswer) if kind not in (None, str)))
     schemas, components = msgspec.json.schema_components(unique, ref_template=_REF)
     by_kind = dict(zip(unique, schemas, strict=True))
+    for component in components.values():
+        for name, field in component.get("properties", {}).items():
+            _explain(name, field)
     for path in document["paths"].values():
         for operation in path.values():
             _describe(operation, spoken[operation["operationId"]], by_kind)
@@ -81,8 +85,20 @@ def specification(
         "securitySchemes": SECURITY_SCHEMES,
     }
     document["tags"] = [{"name": name, "description": text} for name, text in (TAGS | dict(tags)).items()]
-    document.pop("servers", None)  # the server is the one that is asked
+    document["servers"] = [{"url": "/", "description": "The server that this document came from."}]
     return msgspec.json.encode(document)
+
+
+def _explain(name: str, field: dict[str, Any]) -> None:
+    """Describe a field, and say its default in words: as a default, generated clients would send it each time."""
+    alternatives = [part for key in ("anyOf", "oneOf", "allOf") for part in field.get(key, ())]
+    if not any("description" in each for each in (field, *alternatives)):
+        field["description"] = MEANINGS.get(name, "")
+    default = field.pop("default", None)
+    if default and isinstance(default, str | int | float):
+        field["description"] = f"{field.get('description', MEANINGS.get(name, ''))} Default: `{default}`.".lstrip()
+    if field.get("type") == "object" and "properties" not in field:
+        field.setdefault("additionalProperties", True)
 
 
 def _describe(operation: dict[str, Any], spoken: Spoken, by_kind: dict[Any, dict[str, Any]]) -> None:
