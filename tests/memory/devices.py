@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from tests.memory.store import MemoryStore
-from waypost.domain.device import Device, Registration, registered
+from waypost.domain.device import CONTACTS, Device, Registration, registered
 from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
 from waypost.domain.time import Instant
 from waypost.ports.devices import Eviction, Registered, Use
@@ -31,14 +31,18 @@ class MemoryDevices:
         others = [
             other
             for other in self._devices.values()
-            if other.active and (other.app, other.token) == (device.app, device.token)
+            if other.active and (other.app, other.token_hash) == (device.app, device.token_hash)
         ]
         self._stop(others)
         taken_from = tuple({other.user_id for other in others} - {device.user_id})
         self._devices[key] = device
         pushed_out: list[Device] = []
-        if cap:
-            siblings = (other for other in self._active(device.app, device.user_id) if other is not device)
+        if cap and device.platform not in CONTACTS:
+            siblings = (
+                other
+                for other in self._active(device.app, device.user_id)
+                if other is not device and other.platform not in CONTACTS
+            )
             longest_ago = sorted(siblings, key=lambda other: (other.last_seen_at, other.device_id))
             pushed_out = longest_ago[: max(0, len(longest_ago) + 1 - cap)]
             self._stop(pushed_out)
@@ -52,8 +56,8 @@ class MemoryDevices:
 
     async def with_tokens(self, app: AppId, tokens: Sequence[str]) -> list[Device | None]:
         """See Devices."""
-        active = {each.token: each for each in self._devices.values() if each.active and each.app == app}
-        return [active.get(token) for token in tokens]
+        active = {each.token_hash: each for each in self._devices.values() if each.active and each.app == app}
+        return [active.get(token_hash(token)) for token in tokens]
 
     async def deactivate(self, app: AppId, user_id: UserId, device_id: DeviceId) -> bool:
         """See Devices."""
@@ -70,7 +74,7 @@ class MemoryDevices:
             for eviction in evictions
             for device in self._devices.values()
             if device.active
-            and (device.app, token_hash(device.token)) == (eviction.app, eviction.token_hash)
+            and (device.app, device.token_hash) == (eviction.app, eviction.token_hash)
             and device.last_seen_at < eviction.seen_before
         }
         self._stop(doomed)

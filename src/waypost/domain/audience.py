@@ -7,6 +7,7 @@ import hashlib
 from msgspec import Struct
 
 from waypost.domain.channel import Channel
+from waypost.domain.ids import token_hash
 
 LONGEST_LABEL = 128
 
@@ -23,6 +24,11 @@ class Audience(Struct, frozen=True):
     def token(self) -> str:
         """The provider's name of the audience, in place of a device's token."""
         return self.name
+
+    @property
+    def token_hash(self) -> bytes:
+        """The hash of its name, as a device's token has one."""
+        return token_hash(self.name)
 
     @property
     def label(self) -> str:

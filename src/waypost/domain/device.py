@@ -10,7 +10,7 @@ from msgspec import Struct
 from waypost.domain.channel import APNS
 from waypost.domain.content import ApnsPushType, Content
 from waypost.domain.errors import Fault
-from waypost.domain.ids import AppId, DeviceId, UserId
+from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
 from waypost.domain.time import HOUR_MS, Instant
 from waypost.domain.words import Words
 
@@ -19,6 +19,11 @@ Platform = NewType("Platform", str)
 
 UNKNOWN: Final = Platform("unknown")
 """Comes from imports only: no plug-in may serve it, and such a device is skipped with a reason."""
+PHONE: Final = Platform("phone")
+EMAIL: Final = Platform("email")
+URL: Final = Platform("url")
+CONTACTS: Final = frozenset({PHONE, EMAIL, URL})
+"""The platforms whose tokens are addresses of people: several users may have the same, and no cap counts them."""
 
 
 class TokenUse(Words):
@@ -92,6 +97,11 @@ class Device(Struct, frozen=True):
     token_use: TokenUse | str = TokenUse.ALERT
     """The use of its token; text where a newer version wrote a word that this one does not know: nothing is for it."""
 
+    @property
+    def token_hash(self) -> bytes:
+        """The hash by which it is found: no two active devices of an app have the same."""
+        return _hash_of(self.platform, self.user_id, self.token)
+
 
 USE_NOTED_MS = HOUR_MS
 """Milliseconds after the last noted use until another one is noted: a row is not written for each delivery."""
@@ -116,6 +126,16 @@ class Registration(Struct, frozen=True):
     os_version: str | None = None
     locale: str | None = None
     token_use: TokenUse = TokenUse.ALERT
+
+    @property
+    def token_hash(self) -> bytes:
+        """The hash that the device will be found by."""
+        return _hash_of(self.platform, self.user_id, self.token)
+
+
+def _hash_of(platform: Platform, user_id: UserId, token: str) -> bytes:
+    """Hash a token; a contact's with its user, since several may share a mailbox or a telephone."""
+    return token_hash(f"{token}\n{user_id}" if platform in CONTACTS else token)
 
 
 def registered(registration: Registration, before: Device | None, now: Instant) -> Device:

@@ -7,7 +7,6 @@ from typing import assert_never
 from waypost.domain.breaker import Rest
 from waypost.domain.delivery import Attempt, Delivery
 from waypost.domain.device import Device, is_news
-from waypost.domain.ids import token_hash
 from waypost.domain.outcome import (
     CredentialRejected,
     Gone,
@@ -54,7 +53,7 @@ def change_of(
 
 def _record(delivery: Delivery, outcome: Outcome, attempted_at: Instant) -> Attempt:
     status, code, message = _words(outcome)
-    return Attempt(attempted_at, status, code, message, token_hash(delivery.address.token))
+    return Attempt(attempted_at, status, code, message, delivery.address.token_hash)
 
 
 def _words(outcome: Outcome) -> tuple[str, str, str]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from waypost.domain.channel import Channel
+from waypost.domain.channel import PUSH, Channel
 from waypost.domain.content import Content, Kind
 from waypost.domain.credential import CredentialId
 from waypost.domain.device import Platform, RegistrationCheck, is_token_alone
@@ -80,5 +80,10 @@ class SenderPlugin(Struct, frozen=True, kw_only=True):
     """
     rules: tuple[Rule, ...] = ()
     """The routing rules that it brings, such as one that adds its address as a fallback."""
+    family: str = PUSH
+    """The name beside its own by which ``channels`` of a submission means it; what is of no ``push`` channel is sent
+    to only where it is named."""
+    canonical: Callable[[str], str] = str
+    """Returns an address as it is stored, of one that people may write in several ways; what is none comes back."""
     own_fields: tuple[str, ...] = ()
     """The fields of a submission that speak of this channel alone: refused in an app without a section."""

@@ -9,7 +9,7 @@ from typing import Final
 from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.errors import Unavailable
-from waypost.domain.ids import NotificationId, token_hash
+from waypost.domain.ids import NotificationId
 from waypost.domain.limits import Granted, Rate, TokenBucket, Wait
 from waypost.domain.notification import Lane
 from waypost.domain.time import SECOND_MS
@@ -148,7 +148,7 @@ class RateGate:
         """Return for how many milliseconds the delivery's device has had enough."""
         if self._rate.per_device is None:
             return 0
-        name = f"device:{self._credential}:{token_hash(delivery.address.token).hex()}"
+        name = f"device:{self._credential}:{delivery.address.token_hash.hex()}"
         try:
             answer = await self._limiter.take(name, self._rate.per_device)
         except Unavailable as away:

@@ -11,7 +11,7 @@ from waypost.domain.content import Content, Kind, Urgency
 from waypost.domain.dedup import shown
 from waypost.domain.delivery import Attempt, FailureClass, Receipt
 from waypost.domain.device import Device, Platform, TokenUse
-from waypost.domain.ids import DeviceId, NotificationId, format_id, token_hash
+from waypost.domain.ids import DeviceId, NotificationId, format_id
 from waypost.domain.notification import Guarantee, Lane
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import Instant, isoformat
@@ -290,7 +290,7 @@ def device_view(device: Device) -> DeviceView:
         user_id=device.user_id,
         device_id=device.device_id,
         platform=device.platform,
-        token_hash=shown(token_hash(device.token)),
+        token_hash=shown(device.token_hash),
         active=device.active,
         registered_at=isoformat(device.registered_at),
         last_seen_at=isoformat(device.last_seen_at),

@@ -200,7 +200,7 @@ class CassandraDevices:
         user_id = owner[0]
 
         def is_dead(device: Device) -> bool:
-            return token_hash(device.token) == one.token_hash and device.last_seen_at < one.seen_before
+            return device.token_hash == one.token_hash and device.last_seen_at < one.seen_before
 
         stopped = await self._in_turn(one.app, user_id, lambda: self._stop(one.app, user_id, is_dead))
         return (one.app, user_id) if stopped else None

@@ -18,8 +18,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from waypost.domain.device import Device, Registration, registered
-from waypost.domain.ids import AppId, UserId, token_hash
+from waypost.domain.device import CONTACTS, Device, Registration, registered
+from waypost.domain.ids import AppId, UserId
 from waypost.domain.time import Instant
 from waypost.ports.devices import Registered
 from waypost.stores.cassandra import partition
@@ -74,7 +74,7 @@ async def stop_token(link: CassandraLink, app: AppId, user_id: UserId, digest: b
     """Make one attempt to stop devices of a user that have the token, or are about to; False: try again."""
     was = await partition.read(link, app, user_id)
     _, statements = await link.made()
-    having = [device for device in was.active() if token_hash(device.token) == digest]
+    having = [device for device in was.active() if device.token_hash == digest]
     return await partition.change(link, was, [partition.stop(statements, device) for device in having])
 
 
@@ -88,7 +88,7 @@ async def owner_of(link: CassandraLink, app: AppId, digest: bytes) -> Owner | No
 async def _take(link: CassandraLink, said: Registration, claim: bytes, taken_from: set[UserId]) -> bool:
     """Take the token, steps 2 to 4; False where somebody else took it meanwhile."""
     session, statements = await link.made()
-    digest = token_hash(said.token)
+    digest = said.token_hash
     owner = await owner_of(link, said.app, digest)
     if owner is None:
         rows = await session.execute(statements.claim, said.app, digest, said.user_id, claim)
@@ -115,14 +115,14 @@ async def _write(link: CassandraLink, was: Partition, now: StoredDevice, pushed_
 
 async def _was_overtaken(link: CassandraLink, said: Registration) -> bool:
     """Tell whether another user took the token since: this registration came before theirs, and is done."""
-    owner = await owner_of(link, said.app, token_hash(said.token))
+    owner = await owner_of(link, said.app, said.token_hash)
     return owner is not None and owner[0] != said.user_id
 
 
 async def _forget(link: CassandraLink, before: StoredDevice) -> None:
     """Release the old token of a device that has another now, unless it was taken again since."""
     session, statements = await link.made()
-    await session.execute(statements.forget, before.device.app, token_hash(before.device.token), before.claim)
+    await session.execute(statements.forget, before.device.app, before.device.token_hash, before.claim)
 
 
 def _beside(was: Partition, device: Device) -> list[Device]:
@@ -135,8 +135,8 @@ def _with_the_token(was: Partition, device: Device) -> list[Device]:
 
 def _too_many(was: Partition, device: Device, cap: int) -> list[Device]:
     """List the active devices beside *device* that are above the cap, seen longest ago first."""
-    if not cap:
+    if not cap or device.platform in CONTACTS:
         return []
-    beside = [other for other in _beside(was, device) if other.token != device.token]
+    beside = [other for other in _beside(was, device) if other.token != device.token and other.platform not in CONTACTS]
     longest_ago = sorted(beside, key=lambda other: (other.last_seen_at, other.device_id))
     return longest_ago[: max(0, len(longest_ago) + 1 - cap)]

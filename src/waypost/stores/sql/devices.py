@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from waypost.domain.device import Device, Registration, SubscriptionKeys, TokenUse
+from waypost.domain.device import CONTACTS, Device, Registration, SubscriptionKeys, TokenUse
 from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
 from waypost.domain.time import Instant
 from waypost.ports.devices import Eviction, Registered, Use
@@ -56,13 +56,14 @@ ON CONFLICT (app, user_id, device_id) DO UPDATE SET
     last_seen_at = excluded.last_seen_at, last_used_at = excluded.last_used_at, active = 1
 RETURNING {DEVICE.replace("device.", "")}
 """  # noqa: S608 - a list of columns
-_PUSH_OUT = """\
+_PUSH_OUT = f"""\
 UPDATE device SET active = 0 WHERE app = ?1 AND user_id = ?2 AND active = 1 AND device_id IN (
     SELECT device_id FROM device WHERE app = ?1 AND user_id = ?2 AND active = 1 AND device_id != ?3
+        AND platform NOT IN ({", ".join(f"'{each}'" for each in sorted(CONTACTS))})
     ORDER BY last_seen_at DESC, device_id DESC LIMIT 1000000 OFFSET ?4 - 1
 )
 RETURNING last_seen_at, device_id
-"""
+"""  # noqa: S608 - names of ours
 _DEACTIVATE = "UPDATE device SET active = 0 WHERE app = ? AND user_id = ? AND device_id = ? AND active = 1"
 _EVICT = """\
 UPDATE device SET active = 0 WHERE app = ? AND token_hash = ? AND active = 1 AND last_seen_at < ?
@@ -156,13 +157,14 @@ def _register(transaction: Transaction, calls: Sequence[_Call]) -> list[Register
 def _register_one(connection: Connection, call: _Call) -> Registered:
     said = call.registration
     key = (said.app, said.user_id, said.device_id)
-    digest = token_hash(said.token)
+    digest = said.token_hash
     known = connection.execute(_KNOWN, key).fetchone()
     taken = connection.execute(_TAKE_OVER, (said.app, digest, said.user_id, said.device_id)).fetchall()
     keys = (None, None) if said.keys is None else (said.keys.p256dh, said.keys.auth)
     rest = (said.app_version, said.os_version, said.locale, said.token_use, call.now)
     row = connection.execute(_UPSERT, (*key, said.platform, said.token, digest, *keys, *rest)).fetchone()
-    pushed_out = connection.execute(_PUSH_OUT, (*key, call.cap)).fetchall() if call.cap else []
+    is_capped = call.cap and said.platform not in CONTACTS
+    pushed_out = connection.execute(_PUSH_OUT, (*key, call.cap)).fetchall() if is_capped else []
     longest_ago_first = tuple(DeviceId(device_id) for _, device_id in sorted(pushed_out))
     taken_from = tuple(UserId(user_id) for (user_id,) in taken if user_id != said.user_id)
     return Registered(device_of(row), known is None, longest_ago_first, taken_from)
