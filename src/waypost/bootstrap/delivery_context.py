@@ -71,7 +71,9 @@ def _routing_table(config: Config, senders: Iterable[CredentialId]) -> RoutingTa
     """Put together the rules of the core, of every channel, and of every feature."""
     plugins = installed()
     rules = with_rules([*(rule for plugin in plugins for rule in plugin.rules), *features.rules()])
-    return RoutingTable(channels_of(plugins), credentials_by_app(config, senders), rules, features.renderers())
+    families = {plugin.channel: plugin.family for plugin in plugins}
+    by_app = credentials_by_app(config, senders)
+    return RoutingTable(channels_of(plugins), by_app, rules, features.renderers(), families)
 
 
 def credentials_by_app(

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from waypost.domain.address import Address, name_of
-from waypost.domain.channel import Channel
+from waypost.domain.channel import PUSH, Channel
+from waypost.domain.channel_steps import ChannelStep
 from waypost.domain.credential import CredentialId
+from waypost.domain.delivery import PUT_OFF
 from waypost.domain.device import Device, Platform, TokenUse, token_use_of
 from waypost.domain.ids import AppId, DeviceId
 from waypost.domain.message import Message
@@ -29,6 +32,7 @@ OTHER_USE = "other_token_use"
 DEVICE_MOVED = "device_gone"
 INACTIVE = "inactive"
 NOT_CHOSEN = "not_chosen"
+OTHER_CHANNEL = "other_channel"
 
 Credentials = Mapping[Channel, Sequence[CredentialId]]
 """The credentials of one app, by channel; the default comes first."""
@@ -51,12 +55,12 @@ Verdict = LeftOut | Suppressed | Deferred | CredentialId
 
 
 class After(Struct, frozen=True):
-    """A wait of one address for another: *seconds* from its settlement, for it to reach *status*; then it is needless.
+    """A wait of one address for others: *seconds* for one of them to reach *status*; then it is needless.
 
-    See ``waits.WaitsFor``. Where nothing of that name is a target, there is nothing to wait for.
+    See ``waits.WaitsFor``. Where nothing of these names is a target, there is nothing to wait for.
     """
 
-    name: DeviceId
+    names: tuple[DeviceId, ...]
     seconds: int
     status: DeliveryStatus = DeliveryStatus.DELIVERED
 
@@ -68,6 +72,8 @@ class Question(Struct, frozen=True):
     recipient: Recipient
     channels: Mapping[Platform, Channel]
     """The channel that serves a platform."""
+    families: Mapping[Channel, str]
+    """The family of each channel."""
     credentials: Credentials
     token_use: TokenUse
     """The use of the tokens that it is for."""
@@ -89,7 +95,9 @@ class Candidate(Struct, frozen=True):
     verdict: Suppressed | Parked | None = None
     credential: CredentialId | None = None
     after: After | None = None
-    """The address that it waits for before its first attempt, such as the one that it is the fallback of."""
+    """The addresses that it waits for before its first attempt, such as those that it is the fallback of."""
+    is_fallback: bool = False
+    """Whether it stands in for another channel; then it is attempted once at most."""
 
     @property
     def settlement(self) -> Suppressed | Parked | None:
@@ -146,8 +154,10 @@ class RoutingTable:
         credentials: Mapping[AppId, Credentials],
         rules: Sequence[Rule],
         renderers: Sequence[Renderer] = (),
+        families: Mapping[Channel, str] | None = None,
     ) -> None:
         self.channels = channels
+        self.families = dict.fromkeys(channels.values(), PUSH) if families is None else families
         self.credentials = credentials
         self.conditions = frozenset(condition_of(rule.name) for rule in rules)
         """The conditions under which rules put off: no gate lifts them, each ends at its time."""
@@ -172,6 +182,7 @@ class RoutingTable:
             notification,
             recipient,
             self.channels,
+            self.families,
             self.credentials.get(notification.app, {}),
             token_use_of(content),
             again or (notification.device_ids if content.to is None else ()),
@@ -184,7 +195,7 @@ class RoutingTable:
             if add is not None:
                 targets += add(question, targets)
             targets = [it for each in targets if (it := _judged(question, each, judges, rulings)) is not None]
-        return Routed(targets, rulings)
+        return Routed(_in_steps(question, targets) if content.channels else targets, rulings)
 
 
 _Judges = Sequence[tuple[str, Callable[[Question, Candidate], Verdict | None]]]
@@ -224,12 +235,13 @@ def _judged(question: Question, candidate: Candidate, judges: _Judges, rulings: 
 
 
 def _decided(candidate: Candidate, verdict: Suppressed | Parked | None, credential: CredentialId | None) -> Candidate:
-    return Candidate(candidate.name, candidate.address, candidate.channel, verdict, credential, candidate.after)
+    named = candidate.name, candidate.address, candidate.channel
+    return Candidate(*named, verdict, credential, candidate.after, candidate.is_fallback)
 
 
 def condition_of(rule: str) -> str:
     """Return the condition under which what *rule* puts off waits."""
-    return f"rule:{rule}"
+    return f"{PUT_OFF}{rule}"
 
 
 def _addresses(question: Question, there: Sequence[Candidate]) -> Iterable[Candidate]:
@@ -272,6 +284,45 @@ def _served(_: Question, candidate: Candidate) -> Verdict | None:
     return Suppressed(UNKNOWN_PLATFORM) if candidate.channel is None else None
 
 
+def _asked_for(question: Question, candidate: Candidate) -> Verdict | None:
+    """Leave out what is of no channel that was asked for; where none was, what was not named and is not of push."""
+    channel, steps = candidate.channel, question.notification.content.channels
+    if channel is None or not isinstance(candidate.address, Device):
+        return None
+    family = question.families.get(channel, PUSH)
+    if not steps:
+        return None if family == PUSH or candidate.name in question.chosen else LeftOut(OTHER_CHANNEL)
+    if _place(steps, channel, family) is not None:
+        return None
+    return Suppressed(OTHER_CHANNEL) if candidate.name in question.chosen else LeftOut(OTHER_CHANNEL)
+
+
+def _place(steps: Sequence[ChannelStep], channel: Channel, family: str) -> int | None:
+    return next((n for n, step in enumerate(steps) if step.means(channel, family)), None)
+
+
+def _in_steps(question: Question, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Put *candidates* in the order of the steps; what comes after a step that is waited for, waits for its targets.
+
+    Where that step has none, it waits for the step before that.
+    """
+    steps, families = question.notification.content.channels, question.families
+    last = len(steps) - 1
+    places: list[list[Candidate]] = [[] for _ in steps]
+    for each in candidates:
+        place = None if each.channel is None else _place(steps, each.channel, families.get(each.channel, PUSH))
+        places[last if place is None else place].append(each)
+    ordered: list[Candidate] = []
+    after: After | None = None
+    is_fallback = False
+    for step, found in zip(steps, places, strict=True):
+        ordered += [replace(each, after=each.after or after, is_fallback=is_fallback) for each in found]
+        if step.until is not None:
+            is_fallback = True
+            after = After(tuple([each.name for each in found]), step.for_s, step.until) if found else after
+    return ordered
+
+
 def _credential(question: Question, candidate: Candidate) -> Verdict | None:
     """Choose the channel's default credential, where no other was picked."""
     if candidate.credential is not None:
@@ -286,6 +337,7 @@ RULES = (
     Rule("active", _active),
     Rule("token_use", _token_use),
     Rule("platform", _served),
+    Rule("channels", _asked_for),
     Rule("credential", _credential),
 )
 """The rules of the core, in order."""

@@ -108,6 +108,9 @@ CALLS: Mapping[str, Answers] = {
     "PUT /v1/devices/{user_id}/{device_id}": Answers(200, 201, 404, body=DEVICE),
     "GET /v1/devices/{user_id}": Answers(200, 200, 404),
     "DELETE /v1/devices/{user_id}/{device_id}": Answers(204, 204, 404),
+    "PUT /v1/users/{user_id}/contacts/{kind}": Answers(400, 400, 404, body={"address": "no mailbox"}),
+    "GET /v1/users/{user_id}/contacts": Answers(200, 200, 404),
+    "DELETE /v1/users/{user_id}/contacts/{kind}": Answers(404, 404, 404),
     "DELETE /v1/users/{user_id}": Answers(202, 202),
     "GET /v1/audit": Answers(200, 200),
     "GET /v1/outbox": Answers(200, 200),
@@ -213,6 +216,7 @@ class Bench:
             "job_id": job.json()["id"],
             "user_id": "user-1",
             "device_id": "phone",
+            "kind": "email",
             "token": "token-1",
             "prefix": made.prefix,
         }
