@@ -15,7 +15,7 @@ from waypost.domain.status import DeliveryStatus
 STEPS_LIMIT: Final = 8
 
 ChannelName = Annotated[str, Meta(min_length=1, max_length=32, pattern=r"^[a-z][a-z0-9_]*(?!\n)$")]
-Duration = Annotated[str, Meta(pattern=r"^[1-9][0-9]{0,6}[smhd](?!\n)$", examples=["30s", "5m"])]
+Duration = Annotated[str, Meta(max_length=8, pattern=r"^[1-9][0-9]{0,6}[smhd](?!\n)$", examples=["30s", "5m"])]
 
 
 class SubmittedStep(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -11,13 +11,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from waypost.domain.address import Address, name_of
+from waypost.domain.address import Address
 from waypost.domain.channel import PUSH, Channel
 from waypost.domain.channel_steps import ChannelStep
 from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import PUT_OFF
-from waypost.domain.device import Device, Platform, TokenUse, token_use_of
-from waypost.domain.ids import AppId, DeviceId
+from waypost.domain.device import Platform, TokenUse, token_use_of
+from waypost.domain.ids import AppId, DeviceId, NotificationId
 from waypost.domain.message import Message
 from waypost.domain.notification import Notification
 from waypost.domain.recipient import Recipient
@@ -25,14 +25,12 @@ from waypost.domain.settlement import Parked, Suppressed
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
 
-UNKNOWN_PLATFORM = "unknown_platform"
 NO_CREDENTIAL = "no_credential"
 DEVICE_NOT_FOUND = "device_not_found"
-OTHER_USE = "other_token_use"
 DEVICE_MOVED = "device_gone"
-INACTIVE = "inactive"
-NOT_CHOSEN = "not_chosen"
-OTHER_CHANNEL = "other_channel"
+RECEIPT_LINK = "waypost_receipt"
+"""The key in ``data`` of the link by which a device confirms."""
+_CONFIRMED = (DeliveryStatus.DELIVERED, DeliveryStatus.OPENED)
 
 Credentials = Mapping[Channel, Sequence[CredentialId]]
 """The credentials of one app, by channel; the default comes first."""
@@ -136,6 +134,19 @@ Renderer = Callable[[Message, Address, Recipient], Message]
 """Turns the message for all targets into the one for an address of this recipient. Pure; equal in, equal out."""
 
 
+class ReceiptLinks(Struct, frozen=True):
+    """The signed links by which devices confirm without a session."""
+
+    link: Callable[[AppId, NotificationId, int], str]
+    """Signs the link of one target."""
+    always: bool = False
+    """Whether every push carries one, not only one whose fallback waits for a confirmation."""
+
+    def are_wanted(self, notification: Notification) -> bool:
+        """Tell whether pushes of *notification* carry one."""
+        return self.always or any(step.until in _CONFIRMED for step in notification.content.channels)
+
+
 class Routed(Struct, frozen=True):
     """The result of all rules for one question."""
 
@@ -155,6 +166,7 @@ class RoutingTable:
         rules: Sequence[Rule],
         renderers: Sequence[Renderer] = (),
         families: Mapping[Channel, str] | None = None,
+        receipt_links: ReceiptLinks | None = None,
     ) -> None:
         self.channels = channels
         self.families = dict.fromkeys(channels.values(), PUSH) if families is None else families
@@ -163,12 +175,21 @@ class RoutingTable:
         """The conditions under which rules put off: no gate lifts them, each ends at its time."""
         self._stages = _stages(rules)
         self._renderers = renderers
+        self._receipt_links = receipt_links
 
     def rendered(self, message: Message, address: Address, recipient: Recipient) -> Message:
         """Turn *message* into the one for *address*."""
         for render in self._renderers:
             message = render(message, address, recipient)
         return message
+
+    def linked(self, message: Message, notification: Notification, n: int, channel: Channel) -> Message:
+        """Add to *message* for target *n* the link by which its device confirms, where that is wanted."""
+        links = self._receipt_links
+        if links is None or self.families.get(channel, PUSH) != PUSH or not links.are_wanted(notification):
+            return message
+        data = message.content.data | {RECEIPT_LINK: links.link(notification.app, notification.id, n)}
+        return replace(message, content=replace(message.content, data=data))
 
     def route(
         self, notification: Notification, recipient: Recipient, now: Instant, again: Collection[DeviceId] = ()
@@ -244,60 +265,8 @@ def condition_of(rule: str) -> str:
     return f"{PUT_OFF}{rule}"
 
 
-def _addresses(question: Question, there: Sequence[Candidate]) -> Iterable[Candidate]:
-    """List the addresses to judge: *there* if given, or the audience, or the user's devices and unknown names."""
-    if there:
-        return ()
-    to = question.notification.content.to
-    if to is not None:
-        return (Candidate(name_of(to), to, to.channel),)
-    channel_of = question.channels.get
-    found = [Candidate(each.device_id, each, channel_of(each.platform)) for each in question.recipient.devices]
-    if question.chosen:
-        known = {each.name for each in found}
-        found += [Candidate(name, None, None) for name in dict.fromkeys(question.chosen) if name not in known]
-    return found
-
-
-def _chosen(question: Question, candidate: Candidate) -> Verdict | None:
-    return LeftOut(NOT_CHOSEN) if question.chosen and candidate.name not in question.chosen else None
-
-
-def _active(question: Question, candidate: Candidate) -> Verdict | None:
-    address = candidate.address
-    if address is None:
-        return Suppressed(question.missing)
-    if not isinstance(address, Device) or address.active:
-        return None
-    return Suppressed(question.missing) if question.chosen else LeftOut(INACTIVE)
-
-
-def _token_use(question: Question, candidate: Candidate) -> Verdict | None:
-    """Suppress a token for another use (such as a live activity's) where it is named; leave it out otherwise."""
-    address = candidate.address
-    if not isinstance(address, Device) or address.token_use is question.token_use:
-        return None
-    return Suppressed(OTHER_USE) if question.chosen else LeftOut(OTHER_USE)
-
-
-def _served(_: Question, candidate: Candidate) -> Verdict | None:
-    return Suppressed(UNKNOWN_PLATFORM) if candidate.channel is None else None
-
-
-def _asked_for(question: Question, candidate: Candidate) -> Verdict | None:
-    """Leave out what is of no channel that was asked for; where none was, what was not named and is not of push."""
-    channel, steps = candidate.channel, question.notification.content.channels
-    if channel is None or not isinstance(candidate.address, Device):
-        return None
-    family = question.families.get(channel, PUSH)
-    if not steps:
-        return None if family == PUSH or candidate.name in question.chosen else LeftOut(OTHER_CHANNEL)
-    if _place(steps, channel, family) is not None:
-        return None
-    return Suppressed(OTHER_CHANNEL) if candidate.name in question.chosen else LeftOut(OTHER_CHANNEL)
-
-
-def _place(steps: Sequence[ChannelStep], channel: Channel, family: str) -> int | None:
+def place_of(steps: Sequence[ChannelStep], channel: Channel, family: str) -> int | None:
+    """Return the number of the first step that means *channel*; None where none does."""
     return next((n for n, step in enumerate(steps) if step.means(channel, family)), None)
 
 
@@ -310,7 +279,7 @@ def _in_steps(question: Question, candidates: Sequence[Candidate]) -> list[Candi
     last = len(steps) - 1
     places: list[list[Candidate]] = [[] for _ in steps]
     for each in candidates:
-        place = None if each.channel is None else _place(steps, each.channel, families.get(each.channel, PUSH))
+        place = None if each.channel is None else place_of(steps, each.channel, families.get(each.channel, PUSH))
         places[last if place is None else place].append(each)
     ordered: list[Candidate] = []
     after: After | None = None
@@ -321,28 +290,3 @@ def _in_steps(question: Question, candidates: Sequence[Candidate]) -> list[Candi
             is_fallback = True
             after = After(tuple([each.name for each in found]), step.for_s, step.until) if found else after
     return ordered
-
-
-def _credential(question: Question, candidate: Candidate) -> Verdict | None:
-    """Choose the channel's default credential, where no other was picked."""
-    if candidate.credential is not None:
-        return None
-    held = question.credentials.get(candidate.channel) if candidate.channel is not None else None
-    return held[0] if held else Suppressed(NO_CREDENTIAL)
-
-
-RULES = (
-    Rule("addresses", add=_addresses),
-    Rule("chosen", _chosen),
-    Rule("active", _active),
-    Rule("token_use", _token_use),
-    Rule("platform", _served),
-    Rule("channels", _asked_for),
-    Rule("credential", _credential),
-)
-"""The rules of the core, in order."""
-
-
-def with_rules(added: Iterable[Rule]) -> tuple[Rule, ...]:
-    """Put the rules of plug-ins and features among the core's: before the one that chooses a credential."""
-    return (*RULES[:-1], *added, RULES[-1])

@@ -62,7 +62,7 @@ def _plan_fresh(item: WorkItem, recipient: Recipient, table: RoutingTable, now: 
         elif decided is None:
             targets.append(Target(n, each.name, each.channel))
             said = table.rendered(message, each.way[1], recipient)
-            deliveries.append(_delivery(notification, each, n, said))
+            deliveries.append(_delivery(notification, each, n, said, table))
         else:
             why = decided.reason if isinstance(decided, Suppressed) else None
             targets.append(Target(n, each.name, each.channel, why))
@@ -75,12 +75,14 @@ def _delivery(
     candidate: Candidate,
     n: int,
     said: Message,
+    table: RoutingTable,
     attempt: int = 1,
     retries_made: int = 0,
     throttles: int = 0,
 ) -> Delivery:
     """Make one attempt to send *said*; a fallback is sent once at most, whatever the notification asks for."""
     credential, address = candidate.way
+    said = table.linked(said, notification, n, credential.channel)
     made = delivery_of(notification, n, credential, address, said, attempt, retries_made, throttles)
     return replace(made, guarantee=Guarantee.AT_MOST_ONCE) if candidate.is_fallback else made
 
@@ -109,7 +111,7 @@ def _plan_again(
         if decided is None:
             said = table.rendered(message, found.way[1], recipient)
             tried = (attempt, target.retries, target.throttles)
-            deliveries.append(_delivery(notification, found, target.n, said, *tried))
+            deliveries.append(_delivery(notification, found, target.n, said, table, *tried))
         else:
             changes.append(Change(target.n, attempt, decided, now))
     return Plan(item, tuple(deliveries), tuple(changes))

@@ -57,11 +57,13 @@ async def test_the_page_says_what_the_routes_declare() -> None:
     assert documented() == declared()
 
 
-async def test_what_asks_nobody_is_what_operators_need() -> None:
+async def test_what_asks_nobody_is_signed_or_what_operators_need() -> None:
     """Everything else is under the two prefixes whose every call is authenticated."""
     assert [call for call, rule in documented().items() if rule.scope is None] == [
         "GET /health/live",
         "GET /health/ready",
+        "GET /r/{app}/{receipt}",
+        "POST /r/{app}/{receipt}",
         "GET /metrics",
     ]
     assert all(call.split()[1].startswith(("/v1/", "/api/")) for call, rule in documented().items() if rule.scope)
@@ -118,6 +120,10 @@ CALLS: Mapping[str, Answers] = {
     "GET /v1/keys": Answers(200, 200),
     "POST /v1/keys/{prefix}/rotate": Answers(201, 404),
     "DELETE /v1/keys/{prefix}": Answers(204, 404),
+    "POST /v1/receipts": Answers(200, 200, 200, body={"receipts": [{"event": "opened", "token": "x" * 38}]}),
+    "GET /v1/notifications/{notification_id}/events": Answers(200, 404, 404),
+    "GET /r/{app}/{receipt}": Answers(404, 404, 404),
+    "POST /r/{app}/{receipt}": Answers(404, 404, 404),
     "GET /health/live": Answers(200, 200, 200),
     "GET /health/ready": Answers(200, 200, 200),
     "GET /metrics": Answers(200, 200, 200),
@@ -217,6 +223,8 @@ class Bench:
             "user_id": "user-1",
             "device_id": "phone",
             "kind": "email",
+            "app": "demo",
+            "receipt": "x" * 38,
             "token": "token-1",
             "prefix": made.prefix,
         }

@@ -20,7 +20,8 @@ from waypost.domain.errors import InvalidRequest
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId
 from waypost.domain.notification import Guarantee
 from waypost.domain.recipient import Recipient
-from waypost.domain.routing import OTHER_CHANNEL, RULES, RoutingTable
+from waypost.domain.routing import RoutingTable
+from waypost.domain.rules import OTHER_CHANNEL, RULES
 from waypost.domain.settlement import Suppressed
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.submission import Defaults, NotificationType, Submission

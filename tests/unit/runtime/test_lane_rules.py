@@ -16,7 +16,8 @@ from waypost.domain.ids import AppId, DeviceId, UserId
 from waypost.domain.message import Message
 from waypost.domain.outcome import Outcome, Refused, Taken
 from waypost.domain.recipient import Recipient
-from waypost.domain.routing import After, Candidate, Deferred, LeftOut, Question, Rule, with_rules
+from waypost.domain.routing import After, Candidate, Deferred, LeftOut, Question, Rule
+from waypost.domain.rules import with_rules
 from waypost.domain.settlement import Suppressed
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import HOUR_MS, SECOND_MS, later

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from waypost.domain.dedup import shown
 from waypost.domain.device import CONTACTS, Device, Platform, Registration, contact_id
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, NotFound
+from waypost.domain.submission import NO_CONTROLS
 from waypost.domain.time import isoformat
 from waypost.entrypoints.access import DEVICES_OWN
 from waypost.entrypoints.decoding import decode
@@ -31,6 +32,7 @@ class SubmittedContact(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             min_length=1,
             max_length=2048,
+            pattern=NO_CONTROLS,
             description="A telephone number with its country (`+49 170 1234567`), a mailbox, or an https URL.",
             examples=["ann@example.com"],
         ),

@@ -6,6 +6,7 @@ from typing import Final
 
 MEANINGS: Final = {
     "act": "What was ordered.",
+    "action": "The id of the button that was pressed; null for other events.",
     "actions": "Buttons shown with it.",
     "active": "Whether it is sent to.",
     "added_at": "When it was added.",
@@ -43,6 +44,8 @@ MEANINGS: Final = {
     "device_info": "What the app says of the device.",
     "duplicate_of": "The notification that this one repeats.",
     "error": "Why it was refused.",
+    "event": "What happened on the device.",
+    "events": "The events, oldest first.",
     "expires_at": "After this it is not sent any more.",
     "failure_class": "The class of the failure, which decides what is done about it.",
     "faults": "The fields at fault.",

@@ -47,6 +47,8 @@ PATH_KINDS = {
     "device_id": Identity,
     "token": TokenText,
     "kind": ContactKind,
+    "app": Identity,
+    "receipt": Identity,
     "prefix": PrefixText,
 }
 """The types of path parameters once they are read."""
