@@ -187,11 +187,14 @@ async def test_a_sibling_that_fails_when_it_is_tried_again_ends_the_wait(bench: 
 @promise(Promise.WAITS)
 async def test_what_was_taken_and_came_back_is_not_waited_for(bench: Bench) -> None:
     made = await with_fallback(bench)
-    token = b"\1" * 16
-    order = Confirm(made.app, made.id, 0, D.FAILED, bench.now, "30005", "unknown handset", token)
+    order = Confirm(made.app, made.id, 0, D.FAILED, bench.now, "30005", "unknown handset", is_dead=True)
     assert await bench.worker.amend([order], bench.now) == [Confirmed(D.FAILED)]
     (came_back,) = [each for each in await bench.moves() if isinstance(each, DeliveryMoved) and each.gone_since]
-    assert (came_back.after, came_back.code, came_back.token_hash) == (D.FAILED, "30005", token)
+    assert (came_back.after, came_back.code, came_back.token_hash) == (
+        D.FAILED,
+        "30005",
+        tried(bench.now, "taken").token_hash,
+    )
     lease, item = await _fallback_leased(bench)
     assert await bench.settle_rest(lease, item, sent(1, bench.now)) == []
     assert (await stands(bench, made), await bench.status(made)) == ([D.FAILED, D.SENT], N.PARTIAL)

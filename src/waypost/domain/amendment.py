@@ -33,8 +33,8 @@ class Confirm(Struct, frozen=True, tag=True):
     code: str | None = None
     """The provider's code for why it came back."""
     why: str | None = None
-    forgets: bytes | None = None
-    """The hash of the token that is dead, where it came back for that reason: the registry evicts it."""
+    is_dead: bool = False
+    """Whether it came back because nothing will reach its address again: the registry evicts that."""
 
 
 class Collapse(Struct, frozen=True, tag=True):

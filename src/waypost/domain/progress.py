@@ -177,8 +177,9 @@ class Progress(Struct, frozen=True):
             return Step(self, self), NotConfirmed(before.status)
         after = _reported(before, order)
         receipts = dict(self.receipts or {}) | {after.n: after}
-        gone_since = None if order.forgets is None else order.at
-        moves: list[Moved] = [self._moved_at(after, order.at, gone_since, order.forgets, before=before.status)]
+        is_dead = order.is_dead and bool(before.attempts)
+        gone_since, token_hash = (order.at, before.attempts[-1].token_hash) if is_dead else (None, None)
+        moves: list[Moved] = [self._moved_at(after, order.at, gone_since, token_hash, before=before.status)]
         taken = () if self.is_final else self._follow(receipts, now, moves, self._in_hand(held))
         ended, last = self._with(receipts)._ended(now)
         return Step(self, ended, (*moves, *last), tuple(taken)), Confirmed(order.status)

@@ -51,7 +51,6 @@ from waypost.entrypoints.rest.api import Api, Readiness
 from waypost.entrypoints.rest.app import build_app
 from waypost.entrypoints.rest.settings import RestSettings
 from waypost.features.parts import Ground
-from waypost.features.receipts.settings import ReceiptSettings
 from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.explain import Explain
@@ -202,7 +201,7 @@ class Service:
             channels=tuple(plugin.channel for plugin in plugins),
             platforms=tuple(sorted(channels_of(plugins))),
             device_checks=direct.checks,
-            grounds={"receipts": self._ground(ReceiptSettings())},
+            grounds={each.name: self._ground(each.settings and each.settings()) for each in features.FEATURES},
         )
 
     def _ground(self, settings: Any) -> Ground:

@@ -64,6 +64,7 @@ async def test_what_asks_nobody_is_signed_or_what_operators_need() -> None:
         "GET /health/ready",
         "GET /r/{app}/{receipt}",
         "POST /r/{app}/{receipt}",
+        "POST /callbacks/{app}/{channel}/{name}",
         "GET /metrics",
     ]
     assert all(call.split()[1].startswith(("/v1/", "/api/")) for call, rule in documented().items() if rule.scope)
@@ -122,6 +123,7 @@ CALLS: Mapping[str, Answers] = {
     "DELETE /v1/keys/{prefix}": Answers(204, 404),
     "POST /v1/receipts": Answers(200, 200, 200, body={"receipts": [{"event": "opened", "token": "x" * 38}]}),
     "GET /v1/notifications/{notification_id}/events": Answers(200, 404, 404),
+    "POST /callbacks/{app}/{channel}/{name}": Answers(404, 404, 404),
     "GET /r/{app}/{receipt}": Answers(404, 404, 404),
     "POST /r/{app}/{receipt}": Answers(404, 404, 404),
     "GET /health/live": Answers(200, 200, 200),
@@ -225,6 +227,8 @@ class Bench:
             "kind": "email",
             "app": "demo",
             "receipt": "x" * 38,
+            "channel": "sms",
+            "name": "default",
             "token": "token-1",
             "prefix": made.prefix,
         }

@@ -107,13 +107,18 @@ class TestWaits:
         assert due(progress.settle([change(1, DEAD)], soon).progress, 2) == soon
 
     def test_what_was_taken_and_came_back_is_not_waited_for(self) -> None:
-        order = Confirm(AppId("demo"), ID, 0, D.FAILED, LATER, "30005", "unknown handset", b"hash")
+        order = Confirm(AppId("demo"), ID, 0, D.FAILED, LATER, "30005", "unknown handset", is_dead=True)
         soon = later(NOW, SECOND_MS)
         step, answer = fallback(change(0, SENT)).confirm(order, LeasedTargets(), soon)
         assert (due(step.progress), answer) == (soon, Confirmed(D.FAILED))
         (move,) = step.moves
         assert isinstance(move, DeliveryMoved)
-        assert (move.after, move.code, move.gone_since, move.token_hash) == (D.FAILED, "30005", LATER, b"hash")
+        assert (move.after, move.code, move.gone_since, move.token_hash) == (
+            D.FAILED,
+            "30005",
+            LATER,
+            ATTEMPT.token_hash,
+        )
 
     def test_a_sibling_that_nobody_can_reach_is_not_waited_for(self) -> None:
         assert due(fallback(first=msgspec.structs.replace(FIRST, suppressed="no_credential"))) == NOW

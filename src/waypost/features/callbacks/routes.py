@@ -17,7 +17,7 @@ from waypost.entrypoints.rest.api import Call, api_of, ground_of
 from waypost.entrypoints.rest.serving import VOUCH
 from waypost.features.parts import Ground
 from waypost.pipeline.confirm import UNSETTLED, confirm
-from waypost.ports.callbacks import CallbackRequest, ForgedCallback, TargetReport
+from waypost.ports.callbacks import CallbackRequest, ForgedCallback
 
 DEFAULT: Final = "default"
 """The name of a channel's credential that has none."""
@@ -53,20 +53,12 @@ async def take_callback(request: Call, app: PathApp, channel: PathChannel, name:
     if (vouch := scope.get(VOUCH)) is not None:
         vouch()
     now = api_of(request).clock.now()
-    orders = []
-    for each in reports:
-        forgets = await _dead(request, AppId(app), each) if each.is_dead else None
-        orders.append(Confirm(AppId(app), each.notification_id, each.n, each.status, now, each.code, each.why, forgets))
+    orders = [
+        Confirm(AppId(app), each.notification_id, each.n, each.status, now, each.code, each.why, each.is_dead)
+        for each in reports
+    ]
     if set(await confirm(ground.work, api_of(request).clock, orders)) & set(UNSETTLED):
         raise Unavailable("the delivery is not settled yet: say it again", ErrorCode.STORAGE_BUSY, 2)
-
-
-async def _dead(request: Call, app: AppId, report: TargetReport) -> bytes | None:
-    """Find the hash of the token that the target was last sent to; None where it was not."""
-    detail = await api_of(request).views.detail(app, report.notification_id)
-    receipts = () if detail is None else detail.receipts
-    attempts = next((each.attempts for each in receipts if each.n == report.n), ())
-    return attempts[-1].token_hash if attempts else None
 
 
 ROUTES = [take_callback]
