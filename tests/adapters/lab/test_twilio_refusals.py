@@ -5,7 +5,6 @@ import base64
 import hashlib
 import hmac
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -175,8 +174,3 @@ async def test_of_a_number_in_five_nines_nothing_is_heard_after_sent(telephone: 
     await telephone.send({"StatusCallback": listener.url})
     statuses = [(await listener.heard.get())[0] for _ in range(2)]
     assert [(each["To"], each["MessageStatus"]) for each in statuses] == [(NUMBER, "sent"), (NUMBER, "delivered")]
-
-
-async def test_the_token_is_kept_for_the_owner_alone(telephone: Telephone, senders: Senders) -> None:
-    file: Path = senders.directory / TOKEN_FILE
-    assert (file.stat().st_mode & 0o777, len(telephone.secret)) == (0o600, 32)

@@ -149,7 +149,11 @@ async def test_a_text_that_is_too_long_is_refused_or_shortened(lab: Lab, setting
 
 async def test_what_would_be_posted_is_shown_with_its_segments_and_without_the_number(sender: SmsSender) -> None:
     shown = sender.render(to_phone(what=fresh(Content(title="ж" * 100))))
-    assert (shown.headers["x-encoding"], shown.headers["x-segments"]) == ("UCS-2", "2 (each is charged)")
+    assert {name: shown.headers[name] for name in ("x-encoding", "x-segments", "x-price")} == {
+        "x-encoding": "UCS-2",
+        "x-segments": "2",
+        "x-price": "2 segments to +49",
+    }
     assert b"491701234567" not in shown.body
     assert "authorization" not in shown.headers
     assert sender.render(to_phone(what=fresh(Content()))).refused == (
