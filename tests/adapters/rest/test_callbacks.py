@@ -13,11 +13,14 @@ import msgspec
 import pytest
 
 from tests.adapters.rest.service import DEMO, Service, served, shown
+from waypost.adapters.in_process.limiter import MemoryLimiter
 from waypost.channels.sms.callbacks import signature
 from waypost.channels.sms.plugin import PLUGIN
 from waypost.channels.sms.settings import CHANNEL, SmsSettings
 from waypost.domain.credential import CredentialId
+from waypost.domain.limits import FixedWindow
 from waypost.domain.settlement import Sent
+from waypost.entrypoints.limits import Bounds, EntrypointLimits
 from waypost.entrypoints.rest.app import build_app
 from waypost.entrypoints.rest.settings import RestSettings
 
@@ -113,6 +116,21 @@ async def test_where_nobody_reports_is_nothing(tmp_path: Path, path: str) -> Non
         answer = await report(client, made, {"MessageStatus": "delivered"}, path=path)
         assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
         assert (await receipt(service, made))[0] == "sent"
+
+
+async def test_what_is_not_signed_counts_for_its_address_and_what_is_does_not(tmp_path: Path) -> None:
+    async with sent(tmp_path) as (service, client, made):
+        bounds = Bounds(address=FixedWindow(2, 60_000))
+        limits = EntrypointLimits(bounds, MemoryLimiter(service.clock), service.clock, service.telemetry)
+        service.api = msgspec.structs.replace(service.api, limits=limits)
+        client._transport = httpx.ASGITransport(build_app(service.api))  # type: ignore[arg-type] # as in the service
+        for _ in range(3):
+            assert (await report(client, made, {"MessageStatus": "sent"})).status_code == 204
+        nowhere = await report(client, made, {"MessageStatus": "sent"}, path="/callbacks/demo/sms/other")
+        forged = [await report(client, made, {"MessageStatus": "sent"}, token="another") for _ in range(2)]
+        assert [each.status_code for each in (nowhere, *forged)] == [404, 403, 429]
+        assert (await report(client, made, {"MessageStatus": "delivered"})).status_code == 204
+        assert (await receipt(service, made))[0] == "delivered"
 
 
 async def test_a_report_is_small(tmp_path: Path) -> None:
