@@ -91,6 +91,16 @@ async def test_reports_are_asked_for_where_twilio_reaches_us(lab: Lab, settings:
     await sender.stop(1)
 
 
+async def test_an_address_that_twilio_does_not_report_to_stops_the_account_and_loses_nothing(
+    settings: SmsSettings,
+) -> None:
+    """Its host has an underscore, which Twilio refuses with every message."""
+    sender = await started(settings, "https://my_host.example.com")
+    found = await outcome(sender, to_phone())
+    assert isinstance(found, CredentialRejected) and found.code == "21609"
+    await sender.stop(1)
+
+
 @pytest.mark.parametrize(
     ("number", "expected"),
     [

@@ -33,6 +33,7 @@ CODES: Final[dict[int, tuple[Meaning, str]]] = {
     21603: (Meaning.DENIED, "a sender's number is missing"),
     21606: (Meaning.DENIED, "the sender's number is not the account's, or cannot send text messages"),
     21608: (Meaning.REFUSED, "a trial account sends to verified numbers alone"),
+    21609: (Meaning.DENIED, "rest.public_url is no address that Twilio reports to"),
     21610: (Meaning.DEAD_TOKEN, "the recipient has opted out"),
     21611: (Meaning.THROTTLED_WHOLE, "the queue of the sender's number is full"),
     21612: (Meaning.REFUSED, "there is no way from this sender to this number"),

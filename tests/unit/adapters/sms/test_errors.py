@@ -61,6 +61,7 @@ def test_success_that_cannot_be_read_is_success(body: bytes) -> None:
         (400, 21612, Refused),
         (400, 21617, Refused),
         (400, 21606, CredentialRejected),
+        (400, 21609, CredentialRejected),
         (401, 20003, CredentialRejected),
         (403, 30002, CredentialRejected),
         (429, 20429, Throttled),
