@@ -34,7 +34,7 @@ from waypost.channels.sms.segments import BASIC, EXTENDED, Segments, segments_of
     ],
 )
 def test_a_text_is_counted_as_it_travels(text: str, encoding: str, units: int, count: int) -> None:
-    assert segments_of(text) == Segments(encoding, units, count)  # type: ignore[arg-type] # one of two words
+    assert segments_of(text) == Segments(encoding, units, count)  # type: ignore[arg-type] # the words of the table
 
 
 def test_the_alphabet_is_whole() -> None:
