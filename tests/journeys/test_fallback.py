@@ -180,7 +180,7 @@ async def test_confirmations_race_timers_while_workers_are_killed(tmp_path: Path
 
         confirming = [asyncio.create_task(confirm(each)) for each in made]
         for _ in range(2):
-            await asyncio.sleep(rng.uniform(0.2, 1.0))
+            await asyncio.sleep(rng.uniform(0.2, 1.0))  # a kill at any point of the race
             await service.kill(rng.choice(service.worker_pids()))
         await asyncio.gather(*confirming)
         for each in made:

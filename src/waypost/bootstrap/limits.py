@@ -143,7 +143,8 @@ def _rate(chosen: RateSettings, plugin: SenderPlugin) -> Rate:
     size = given.size if chosen.capacity is None else chosen.capacity
     refill = given.refill_per_s if chosen.refill_per_s is None else chosen.refill_per_s
     ramp_s = given.ramp_s if chosen.ramp_s is None else chosen.ramp_s
+    per_device = plugin.per_device if chosen.per_device is None else chosen.per_device.window
     if chosen.unlimited or not size:
-        return Rate(None, chosen.per_device.window)
+        return Rate(None, per_device)
     kept_back = min(int(refill * UNDER_WAY_S), size // 2)
-    return Rate(TokenBucket(size - kept_back, refill, ramp_s), chosen.per_device.window)
+    return Rate(TokenBucket(size - kept_back, refill, ramp_s), per_device)

@@ -74,8 +74,8 @@ class RateSettings(Struct, frozen=True, kw_only=True):
     the plug-in's value."""
     unlimited: bool = False
     """Removes this limit, including the plug-in's default."""
-    per_device: Quota = UNLIMITED
-    """The most notifications that one device is sent, such as `20/min`."""
+    per_device: Quota | None = None
+    """The most notifications that one device is sent, such as `20/min`. Default: the plug-in's value."""
 
 
 IssuerName = NewType("IssuerName", str)

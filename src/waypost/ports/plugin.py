@@ -15,7 +15,7 @@ from waypost.domain.device import Platform, RegistrationCheck, is_token_alone
 from waypost.domain.drafting import ContentCheck
 from waypost.domain.errors import Fault
 from waypost.domain.ids import AppId
-from waypost.domain.limits import TokenBucket
+from waypost.domain.limits import FixedWindow, TokenBucket
 from waypost.domain.routing import Rule
 from waypost.ports.callbacks import ReadCallback
 from waypost.ports.clock import Clock
@@ -81,6 +81,8 @@ class SenderPlugin(Struct, frozen=True, kw_only=True):
 
     What is unknown to us is treated with care (requirements S4-29).
     """
+    per_device: FixedWindow | None = None
+    """How much one address is sent in a time, where an operator does not say; None is as much as there is."""
     rules: tuple[Rule, ...] = ()
     """The routing rules that it brings, such as one that adds its address as a fallback."""
     family: str = PUSH

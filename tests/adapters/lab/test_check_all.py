@@ -12,6 +12,7 @@ from waypost.lab.check.cases import CASES
 SEND = """
 import http.client, json, os, time
 
+PLATFORMS = {"apns": "ios", "fcm": "android", "webpush": "web", "twilio": "phone"}
 with open(os.environ["LAB_SERVICE_OUTPUT"]) as output:
     host = json.loads(output.readline())["url"].removeprefix("http://")
 headers = {"authorization": "Bearer " + open("key").read().strip(), "content-type": "application/json"}
@@ -29,7 +30,7 @@ def ask(method, path, body=None):
 
 if os.environ["LAB_ROUND"] == "1":
     for target in targets:
-        platform = {"apns": "ios", "fcm": "android", "webpush": "web"}.get(target["gateway"], target["gateway"])
+        platform = PLATFORMS.get(target["gateway"], target["gateway"])
         keys = target.get("subscription", {}).get("keys")
         device = {"platform": platform, "token": target["token"]} | ({"keys": keys} if keys else {})
         ask("PUT", "/v1/devices/" + target["name"] + "/d", device)
@@ -40,7 +41,10 @@ else:  # what the first round has taught must be on record, however slow the mac
     if os.environ["LAB_CASE"] == "dead-token-forgotten":  # the registry is told of it a moment later
         while all(ask("GET", "/v1/devices/" + target["name"])["items"] for target in targets):
             time.sleep(0.02)
-told = [{"user_id": target["name"], "title": os.environ["LAB_TEXT"]} for target in targets]
+told = []
+for target in targets:
+    channels = ["sms" if target["gateway"] == "twilio" else "push"]
+    told.append({"user_id": target["name"], "title": os.environ["LAB_TEXT"], "channels": channels})
 answer = ask("POST", "/v1/notifications/batch", {"notifications": told})
 json.dump([result["notification"]["id"] for result in answer["results"]], open("first-round", "w"))
 """

@@ -91,6 +91,16 @@ async def test_reports_are_asked_for_where_twilio_reaches_us(lab: Lab, settings:
     await sender.stop(1)
 
 
+async def test_an_address_that_twilio_does_not_report_to_stops_the_account_and_loses_nothing(
+    settings: SmsSettings,
+) -> None:
+    """Its host has an underscore, which Twilio refuses with every message."""
+    sender = await started(settings, "https://my_host.example.com")
+    found = await outcome(sender, to_phone())
+    assert isinstance(found, CredentialRejected) and found.code == "21609"
+    await sender.stop(1)
+
+
 @pytest.mark.parametrize(
     ("number", "expected"),
     [
@@ -149,7 +159,11 @@ async def test_a_text_that_is_too_long_is_refused_or_shortened(lab: Lab, setting
 
 async def test_what_would_be_posted_is_shown_with_its_segments_and_without_the_number(sender: SmsSender) -> None:
     shown = sender.render(to_phone(what=fresh(Content(title="ж" * 100))))
-    assert (shown.headers["x-encoding"], shown.headers["x-segments"]) == ("UCS-2", "2 (each is charged)")
+    assert {name: shown.headers[name] for name in ("x-encoding", "x-segments", "x-price")} == {
+        "x-encoding": "UCS-2",
+        "x-segments": "2",
+        "x-price": "2 segments to +49",
+    }
     assert b"491701234567" not in shown.body
     assert "authorization" not in shown.headers
     assert sender.render(to_phone(what=fresh(Content()))).refused == (

@@ -46,6 +46,24 @@ def test_what_each_credential_is_to_get(tmp_path: Path, settings: dict[str, Any]
     assert rates(tmp_path, fcm=FCM, rates={"fcm": settings})["demo/fcm"] == expected
 
 
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({}, FixedWindow(20, 86_400_000)),
+        ({"unlimited": True}, FixedWindow(20, 86_400_000)),
+        ({"per_device": "5/d"}, FixedWindow(5, 86_400_000)),
+        ({"per_device": "unlimited"}, None),
+    ],
+)
+def test_a_number_gets_so_many_text_messages_in_a_day(
+    tmp_path: Path, said: dict[str, Any], expected: FixedWindow | None
+) -> None:
+    """The plug-in's cap, unless an operator says another one, or that there is none."""
+    (tmp_path / "token").write_text("secret")
+    sms = {"account_sid": "AC" + "0" * 32, "auth_token_file": str(tmp_path / "token"), "from_number": "+15550100100"}
+    assert rates(tmp_path, sms=sms, rates={"sms": said})["demo/sms"].per_device == expected
+
+
 def test_a_bucket_of_simplens_is_full_at_first_and_refills_steadily(tmp_path: Path) -> None:
     """Requirements S4-27, S4-28: 100 and 10 a second are 200 in ten seconds, less the half second that is kept back."""
     given = rates_of(configured(tmp_path, {"fcm": FCM}, profile="simplens"))
@@ -66,7 +84,7 @@ def test_what_a_plug_in_does_not_say_is_a_hundred_and_ten_a_second(tmp_path: Pat
     """Requirement S4-29; of our own channels FCM alone has a limit."""
     silent = {each.name: each.default for each in msgspec.structs.fields(SenderPlugin)}["rate"]
     assert silent == TokenBucket(100, 10.0)
-    assert [str(each.channel) for each in installed() if each.rate is not None] == ["fcm"]
+    assert [str(each.channel) for each in installed() if each.rate is not None] == ["fcm", "sms"]
     assert rates(tmp_path, apns=APNS) == {"demo/apns": Rate()}
 
 

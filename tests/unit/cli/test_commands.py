@@ -78,7 +78,8 @@ def test_a_mistyped_command_is_told_which_may_have_been_meant(tmp_path: Path) ->
 
 def test_a_file_of_notifications_takes_nothing_beside_it(tmp_path: Path) -> None:
     (tmp_path / "many.ndjson").write_text("")
-    for more in (["alice"], ["--title", "Hi"], ["--wait"], ["--data", "a=b"]):
+    assert run(tmp_path, "send", "--many", "many.ndjson", WAYPOST_API_KEY="k").returncode == 0
+    for more in (["alice"], ["--title", "Hi"], ["--wait"], ["--data", "a=b"], ["--channel", "sms"]):
         assert run(tmp_path, "send", "--many", "many.ndjson", *more, WAYPOST_API_KEY="k").returncode == 2
 
 

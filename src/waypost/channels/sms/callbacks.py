@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -26,6 +27,8 @@ _REACHED: Final[Mapping[str, DeliveryStatus]] = {
     "canceled": DeliveryStatus.FAILED,
 }
 """The statuses that say what became of it; the others say that it is on its way."""
+_PORT: Final = re.compile(r":[0-9]+\Z")
+_PORTS: Final[Mapping[str, int]] = {"http": 80, "https": 443}
 
 
 def callback_url(public_url: str | None, delivery: Delivery) -> str | None:
@@ -40,8 +43,9 @@ def callback_url(public_url: str | None, delivery: Delivery) -> str | None:
 def reports(auth_token: str, request: CallbackRequest) -> Sequence[TargetReport]:
     """Read a report; ForgedCallback where its signature is not of *auth_token*."""
     fields = parse_qsl(request.body.decode("utf-8", "replace"), keep_blank_values=True)
-    given = request.headers.get("x-twilio-signature", "")
-    if not hmac.compare_digest(given.encode(), signature(auth_token, request.url, fields).encode()):
+    given = request.headers.get("x-twilio-signature", "").encode()
+    genuine = [signature(auth_token, url, fields).encode() for url in _signed_forms(request.url)]
+    if not any(hmac.compare_digest(given, each) for each in genuine):
         raise ForgedCallback
     said, about = dict(fields), dict(parse_qsl(urlsplit(request.url).query))
     status = _REACHED.get(said.get("MessageStatus", ""))
@@ -57,6 +61,14 @@ def reports(auth_token: str, request: CallbackRequest) -> Sequence[TargetReport]
     number = int(code) if code.isascii() and code.isdecimal() else 0
     _, why = CODES.get(number, (None, "not delivered"))
     return (TargetReport(notification_id, n, status, str(number or ""), why, is_dead=number in DEAD_CODES),)
+
+
+def _signed_forms(url: str) -> tuple[str, str]:
+    """Write *url* with its port and without: Twilio signs one or the other, and its libraries take both."""
+    parts = urlsplit(url)
+    host, rest = _PORT.sub("", parts.netloc), url[len(f"{parts.scheme}://{parts.netloc}") :]
+    port = parts.port or _PORTS[parts.scheme]
+    return f"{parts.scheme}://{host}{rest}", f"{parts.scheme}://{host}:{port}{rest}"
 
 
 def signature(auth_token: str, url: str, fields: Sequence[tuple[str, str]]) -> str:

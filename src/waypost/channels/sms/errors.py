@@ -24,6 +24,7 @@ CODES: Final[dict[int, tuple[Meaning, str]]] = {
     20404: (Meaning.DENIED, "there is no such account"),
     20429: (Meaning.THROTTLED_WHOLE, "too many requests at once"),
     21211: (Meaning.DEAD_TOKEN, "no valid telephone number"),
+    21212: (Meaning.DENIED, "the sender's number is no valid one"),
     21214: (Meaning.DEAD_TOKEN, "the number cannot be reached"),
     21217: (Meaning.DEAD_TOKEN, "no valid telephone number"),
     21265: (Meaning.REFUSED, "a short code cannot be a recipient"),
@@ -32,12 +33,14 @@ CODES: Final[dict[int, tuple[Meaning, str]]] = {
     21603: (Meaning.DENIED, "a sender's number is missing"),
     21606: (Meaning.DENIED, "the sender's number is not the account's, or cannot send text messages"),
     21608: (Meaning.REFUSED, "a trial account sends to verified numbers alone"),
+    21609: (Meaning.DENIED, "rest.public_url is no address that Twilio reports to"),
     21610: (Meaning.DEAD_TOKEN, "the recipient has opted out"),
     21611: (Meaning.THROTTLED_WHOLE, "the queue of the sender's number is full"),
     21612: (Meaning.REFUSED, "there is no way from this sender to this number"),
     21614: (Meaning.DEAD_TOKEN, "not the number of a mobile telephone"),
     21617: (Meaning.REFUSED, "the text is too long"),
     21635: (Meaning.DEAD_TOKEN, "the number of a landline"),
+    21660: (Meaning.DENIED, "the sender's number is not the account's"),
     21703: (Meaning.DENIED, "the messaging service has no number"),
     21705: (Meaning.DENIED, "no such messaging service"),
     30001: (Meaning.THROTTLED_WHOLE, "the queue of the account is full"),
@@ -49,6 +52,7 @@ CODES: Final[dict[int, tuple[Meaning, str]]] = {
     30007: (Meaning.REFUSED, "filtered as unwanted by the network"),
     30008: (Meaning.REFUSED, "not delivered, for an unknown reason"),
     30034: (Meaning.DENIED, "the sender's number is not registered for messages of applications"),
+    30036: (Meaning.REFUSED, "it waited at Twilio for longer than its time to live"),
 }
 """The codes of Twilio; those from 30000 on come in its reports, for the most part."""
 DEAD_CODES: Final = frozenset(code for code, (meaning, _) in CODES.items() if meaning is Meaning.DEAD_TOKEN)

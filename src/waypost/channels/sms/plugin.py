@@ -10,9 +10,13 @@ from waypost.channels.sms.registration import canonical, registration_check
 from waypost.channels.sms.settings import CHANNEL, SmsSettings
 from waypost.domain.credential import CredentialId
 from waypost.domain.device import PHONE
-from waypost.domain.limits import TokenBucket
+from waypost.domain.limits import FixedWindow, TokenBucket
+from waypost.domain.time import DAY_MS
 from waypost.ports.callbacks import CallbackRequest, TargetReport
 from waypost.ports.plugin import Means, SenderPlugin
+
+PER_DAY: Final = 20
+"""How many text messages a number gets in a day where nobody says: who makes us send more makes us pay."""
 
 if TYPE_CHECKING:
     from waypost.channels.sms.sender import SmsSender
@@ -42,5 +46,6 @@ PLUGIN: Final = SenderPlugin(
     canonical=canonical,
     family=str(CHANNEL),
     rate=TokenBucket(100, 10.0),
+    per_device=FixedWindow(PER_DAY, DAY_MS),
     callback=_read_callback,
 )

@@ -18,6 +18,7 @@ from waypost.channels.push.watch import CredentialWatch
 from waypost.channels.sms.callbacks import callback_url
 from waypost.channels.sms.errors import outcome_of
 from waypost.channels.sms.payload import LIMIT_CHARACTERS, render
+from waypost.channels.sms.prices import price_class
 from waypost.channels.sms.settings import CHANNEL, TWILIO, SmsSettings
 from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
@@ -105,7 +106,8 @@ class SmsSender:
         shown = {
             "content-type": "application/x-www-form-urlencoded",
             "x-encoding": travels.encoding,
-            "x-segments": f"{travels.count} (each is charged)",
+            "x-segments": str(travels.count),
+            "x-price": price_class(travels.count, delivery.device.token),
         }
         return Rendered(shown, rendering.body("…"), len(rendering.text), LIMIT_CHARACTERS)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any, Final
 
 from litestar import post
@@ -12,6 +13,7 @@ from waypost.domain.channel import Channel
 from waypost.domain.credential import CredentialId
 from waypost.domain.errors import ErrorCode, NotFound, Unavailable, WaypostError
 from waypost.domain.ids import AppId
+from waypost.entrypoints.limits import Visit
 from waypost.entrypoints.rest.answers import WRITE_CODES, speaks
 from waypost.entrypoints.rest.api import Call, api_of, ground_of
 from waypost.entrypoints.rest.serving import VOUCH
@@ -38,10 +40,12 @@ async def take_callback(request: Call, app: PathApp, channel: PathChannel, name:
     """Take what a provider posts of a message that it took: delivered, opened, or that it came back."""
     ground: Ground = ground_of(request, "callbacks")
     credential = CredentialId(AppId(app), Channel(channel), "" if name == DEFAULT else name)
+    scope: Any = request.scope
+    visit = Visit("POST /callbacks", (scope["client"] or ("",))[0], partial(request.headers.getall, default=[]))
     read = api_of(request).callbacks.get(credential)
     if read is None:
+        await api_of(request).limits.count_unvouched(visit)
         raise NotFound("no such credential takes reports")
-    scope: Any = request.scope
     target = scope["raw_path"].decode("latin-1")
     query = scope["query_string"].decode("latin-1")
     url = f"{api_of(request).settings.public_url}{target}{'?' if query else ''}{query}"
@@ -49,6 +53,7 @@ async def take_callback(request: Call, app: PathApp, channel: PathChannel, name:
     try:
         reports = read(CallbackRequest(url, headers, body))
     except ForgedCallback:
+        await api_of(request).limits.count_unvouched(visit)
         raise WaypostError("the request is not signed by the provider", ErrorCode.FORBIDDEN) from None
     if (vouch := scope.get(VOUCH)) is not None:
         vouch()

@@ -121,6 +121,7 @@ CASES = (
         first=_everywhere(Do(answer=AnswerFault(413, "too_large"))) | {
             "apns": Do(answer=AnswerFault(413, "PayloadTooLarge")),
             "fcm": Do(answer=AnswerFault(400, "INVALID_ARGUMENT")),
+            "twilio": Do(answer=AnswerFault(400, "21617")),
         },
         want=Want(accepted=0, max_requests=1),
     ),

@@ -76,6 +76,28 @@ def test_what_twilio_did_not_sign_is_forged() -> None:
             reports(TOKEN, forged)
 
 
+@pytest.mark.parametrize(
+    ("known", "signed"),
+    [
+        ("https://push.example.com", "https://push.example.com:443"),
+        ("https://push.example.com:8443", "https://push.example.com"),
+        ("http://push.example.com", "http://push.example.com:80"),
+        ("https://[2001:db8::1]:8443", "https://[2001:db8::1]"),
+    ],
+)
+def test_the_signature_may_be_of_the_address_with_its_port_or_without(known: str, signed: str) -> None:
+    """Twilio signs one or the other, and its own libraries try both."""
+    fields, path = [("MessageStatus", "delivered")], f"/callbacks/demo/sms/default?id={TEXT_ID}&n=3"
+    said = CallbackRequest(
+        known + path, {"x-twilio-signature": signature(TOKEN, signed + path, fields)}, urlencode(fields).encode()
+    )
+    assert tuple(reports(TOKEN, said)) == (TargetReport(NID, 3, D.DELIVERED),)
+    for other in ("https://push.example.org", f"{signed}1", "https://push.example.com:1"):
+        forged = {"x-twilio-signature": signature(TOKEN, other + path, fields)}
+        with pytest.raises(ForgedCallback):
+            reports(TOKEN, replace(said, headers=forged))
+
+
 def test_the_address_of_reports_names_the_credential_and_the_target() -> None:
     one = replace(delivery(PHONE, "+1"), credential=CredentialId(AppId("demo"), Channel("sms")), n=3)
     assert callback_url("https://push.example.com", one) == posted("sent").url
