@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from waypost.client import Submission
 
 F = TypeVar("F", bound=Callable[..., Any])
+_Step = str | dict[str, str]
 
 
 def line_for_dash(_context: click.Context, _option: click.Parameter, said: str | None) -> str | None:
@@ -25,9 +26,11 @@ def line_for_dash(_context: click.Context, _option: click.Parameter, said: str |
     return line
 
 
-def _steps(_context: click.Context, _option: click.Parameter, said: tuple[str, ...]) -> list[str | dict[str, str]]:
+def _steps(
+    _context: click.Context, _option: click.Parameter, said: tuple[str, ...]
+) -> tuple[str | dict[str, str], ...]:
     """Read `push`, `push:30s` and `push:opened:30s`; the API says what makes no sense."""
-    steps: list[str | dict[str, str]] = []
+    steps: list[_Step] = []
     for text in said:
         to, *wait = text.split(":")
         match wait:
@@ -39,7 +42,7 @@ def _steps(_context: click.Context, _option: click.Parameter, said: tuple[str, .
                 steps.append({"to": to, "until": until, "for": time})
             case _:
                 raise click.BadParameter(f"expected NAME, NAME:TIME or NAME:UNTIL:TIME, got {text!r}")
-    return steps
+    return tuple(steps)
 
 
 _MESSAGE = (
@@ -124,7 +127,7 @@ def composed(fields: dict[str, Any]) -> Submission:
     if token is not None:
         notification["device"] = {"platform": platform, "token": token}
     data = dict(pair(text, "--data") for text in fields.pop("data"))
-    notification |= {name: value for name, value in fields.items() if value not in (None, (), [])}
+    notification |= {name: value for name, value in fields.items() if value not in (None, ())}
     if data:
         notification["data"] = notification.get("data", {}) | data
     if not {"user_id", "device", "to"} & notification.keys():

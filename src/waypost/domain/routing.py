@@ -22,7 +22,7 @@ from waypost.domain.message import Message
 from waypost.domain.notification import Notification
 from waypost.domain.recipient import Recipient
 from waypost.domain.settlement import Parked, Suppressed
-from waypost.domain.status import DeliveryStatus
+from waypost.domain.status import CONFIRMED, DeliveryStatus
 from waypost.domain.time import Instant
 
 NO_CREDENTIAL = "no_credential"
@@ -30,7 +30,6 @@ DEVICE_NOT_FOUND = "device_not_found"
 DEVICE_MOVED = "device_gone"
 RECEIPT_LINK = "waypost_receipt"
 """The key in ``data`` of the link by which a device confirms."""
-_CONFIRMED = (DeliveryStatus.DELIVERED, DeliveryStatus.OPENED)
 
 Credentials = Mapping[Channel, Sequence[CredentialId]]
 """The credentials of one app, by channel; the default comes first."""
@@ -144,7 +143,7 @@ class ReceiptLinks(Struct, frozen=True):
 
     def are_wanted(self, notification: Notification) -> bool:
         """Tell whether pushes of *notification* carry one."""
-        return self.always or any(step.until in _CONFIRMED for step in notification.content.channels)
+        return self.always or any(step.until in CONFIRMED for step in notification.content.channels)
 
 
 class Routed(Struct, frozen=True):

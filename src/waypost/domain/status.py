@@ -73,7 +73,8 @@ NOTIFICATION_TRANSITIONS: dict[NotificationStatus, frozenset[NotificationStatus]
 """Stored changes. ``processing`` is never stored; a replay (pipeline/replay) reopens a final state as ``pending``."""
 
 _TAKEN = frozenset({_D.SENT, _D.DELIVERED, _D.OPENED})
-_CONFIRMED = frozenset({_D.DELIVERED, _D.OPENED})
+CONFIRMED: frozenset[DeliveryStatus] = frozenset({_D.DELIVERED, _D.OPENED})
+"""The statuses that a device or a provider confirmed."""
 
 
 def final_status(deliveries: Iterable[DeliveryStatus]) -> NotificationStatus:
@@ -88,7 +89,7 @@ def final_status(deliveries: Iterable[DeliveryStatus]) -> NotificationStatus:
     if not counted:
         return _N.CANCELLED
     if counted <= _TAKEN:
-        return _N.DELIVERED if counted & _CONFIRMED else _N.SENT
+        return _N.DELIVERED if counted & CONFIRMED else _N.SENT
     if counted & _TAKEN:
         return _N.PARTIAL
     if _D.UNKNOWN in counted:

@@ -37,6 +37,7 @@ Link = Annotated[str, Meta(min_length=1, max_length=2048, pattern=r"^[^\s\x00-\x
 Seconds = Annotated[int, Meta(ge=0, le=TTL_LIMIT_S)]
 Badge = Annotated[int, Meta(ge=0, le=99_999)]
 Moment = Annotated[datetime, Meta(tz=True)]
+Locale = Annotated[str, Meta(max_length=35, pattern=r"^[A-Za-z0-9_-]+(?!\n)$", examples=["de-CH"])]
 IdempotencyKey = Annotated[str, Meta(min_length=1, max_length=255, pattern=r"^[\x21-\x7e]+(?!\n)$")]
 
 

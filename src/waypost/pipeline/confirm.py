@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from waypost.domain.amendment import Confirm, Confirmed, NotConfirmed
+from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.domain.status import DeliveryStatus
 from waypost.ports.clock import Clock
 from waypost.ports.work import Work
 
-UNSETTLED: Final = (DeliveryStatus.PENDING, DeliveryStatus.UNKNOWN, None)
+_UNSETTLED: Final = (DeliveryStatus.PENDING, DeliveryStatus.UNKNOWN, None)
 """The statuses of a target that may still be on its way to being settled; None: on a log it is not recorded yet."""
 EARLY_S: Final = (0.2, 0.5, 1.0)
 """Pauses before a report is tried again whose target is not settled yet, s: its sender may be faster than we are."""
@@ -29,8 +30,14 @@ async def confirm(work: Work, clock: Clock, orders: Sequence[Confirm]) -> list[D
         for n, answer in zip(left, answers, strict=True):
             assert isinstance(answer, Confirmed | NotConfirmed), "a confirmation is answered as one"
             standing[n] = answer.status
-        left = [n for n in left if standing[n] in UNSETTLED]
+        left = [n for n in left if standing[n] in _UNSETTLED]
         if not left or pause_s is None:
             break
         await asyncio.sleep(pause_s)
     return standing
+
+
+def refuse_unsettled(standing: Sequence[DeliveryStatus | None]) -> None:
+    """Raise Unavailable where a report came too early for one of the targets: it is to be said again."""
+    if any(each in _UNSETTLED for each in standing):
+        raise Unavailable("the delivery is not settled yet: say it again", ErrorCode.STORAGE_BUSY, 2)

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
-from waypost.domain.ids import NotificationId
+from waypost.domain.channel import Channel
+from waypost.domain.credential import CredentialId
+from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.status import DeliveryStatus
+
+DEFAULT: Final = "default"
+"""The name, in the path of callbacks, of a channel's credential that has none."""
+
+
+def callback_path(credential: CredentialId) -> str:
+    """Return the path that the provider of *credential* posts to."""
+    return f"/callbacks/{credential.app}/{credential.channel}/{credential.name or DEFAULT}"
+
+
+def credential_at(app: str, channel: str, name: str) -> CredentialId:
+    """Return the credential that the parts of such a path name."""
+    return CredentialId(AppId(app), Channel(channel), "" if name == DEFAULT else name)
 
 
 class CallbackRequest(Struct, frozen=True):

@@ -17,7 +17,7 @@ from waypost.channels.sms.errors import CODES, DEAD_CODES
 from waypost.domain.delivery import Delivery
 from waypost.domain.ids import format_id, parse_id
 from waypost.domain.status import DeliveryStatus
-from waypost.ports.callbacks import CallbackRequest, ForgedCallback, TargetReport
+from waypost.ports.callbacks import CallbackRequest, ForgedCallback, TargetReport, callback_path
 
 _REACHED: Final[Mapping[str, DeliveryStatus]] = {
     "delivered": DeliveryStatus.DELIVERED,
@@ -36,8 +36,7 @@ def callback_url(public_url: str | None, delivery: Delivery) -> str | None:
     if public_url is None:
         return None
     about = urlencode({"id": format_id(delivery.id), "n": delivery.n})
-    credential = delivery.credential
-    return f"{public_url}/callbacks/{credential.app}/{credential.channel}/{credential.name or 'default'}?{about}"
+    return f"{public_url}{callback_path(delivery.credential)}?{about}"
 
 
 def reports(auth_token: str, request: CallbackRequest) -> Sequence[TargetReport]:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from waypost.domain.device import Registration, TokenUse
 from waypost.domain.ids import AppId, DeviceId, UserId
-from waypost.domain.submission import Identity, Moment, Seconds, Submission
+from waypost.domain.submission import Identity, Locale, Moment, Seconds, Submission
 from waypost.domain.submitted_device import SubmittedAddress, registration_of
 from waypost.domain.text import NO_NUL, Text
 from waypost.domain.time import Instant
@@ -76,7 +76,7 @@ class SubmittedDevice(SubmittedAddress, frozen=True, forbid_unknown_fields=True)
     ] = None
     app_version: Text | None = None
     os_version: Text | None = None
-    locale: Annotated[str, Meta(max_length=35, pattern=r"^[A-Za-z0-9_-]+(?!\n)$", examples=["de-CH"])] | None = None
+    locale: Locale | None = None
     token_use: Annotated[
         TokenUse, Meta(description="The use of an iOS token; live activities and calls have their own tokens.")
     ] = TokenUse.ALERT

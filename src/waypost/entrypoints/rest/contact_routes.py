@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from waypost.domain.dedup import shown
 from waypost.domain.device import CONTACTS, Device, Platform, Registration, contact_id
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, NotFound
-from waypost.domain.submission import NO_CONTROLS
+from waypost.domain.submission import NO_CONTROLS, Locale
 from waypost.domain.time import isoformat
 from waypost.entrypoints.access import DEVICES_OWN
 from waypost.entrypoints.decoding import decode
@@ -37,7 +37,7 @@ class SubmittedContact(Struct, frozen=True, forbid_unknown_fields=True):
             examples=["ann@example.com"],
         ),
     ]
-    locale: Annotated[str, Meta(max_length=35, pattern=r"^[A-Za-z0-9_-]+(?!\n)$", examples=["de-CH"])] | None = None
+    locale: Locale | None = None
 
 
 class ContactView(Struct, frozen=True):

@@ -38,6 +38,7 @@ PathJob = Annotated[str, PathParameter(description="The job's id.")]
 PathIdentity = Annotated[str, PathParameter(description="Percent-encode characters that a path cannot hold.")]
 """A user or device as it stands in the path; ``identity_in`` reads it."""
 ContactKind = Literal["phone", "email", "url"]
+PathApp = Annotated[str, PathParameter(description="The app.")]
 PathContact = Annotated[str, PathParameter(description="`phone`, `email` or `url`.")]
 
 PATH_KINDS = {

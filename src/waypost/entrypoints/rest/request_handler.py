@@ -29,7 +29,7 @@ from waypost.entrypoints.rest.cors import Fields, fields_for, is_preflight
 from waypost.entrypoints.rest.parameters import identity_in
 from waypost.entrypoints.rest.problems import PROBLEM_TYPE, RequestRefused, encode_problem, headers_of, problem_of
 from waypost.entrypoints.rest.router_errors import foreseen_error
-from waypost.entrypoints.rest.serving import VOUCH
+from waypost.entrypoints.rest.serving import vouch_for
 from waypost.entrypoints.rest.submitting import submit_batch, submit_one
 from waypost.entrypoints.rest.taken_bodies import BODY_METHODS, TakenBodies
 from waypost.pipeline.intake import Caller
@@ -128,8 +128,7 @@ class RequestHandler:
                 with contextlib.suppress(InvalidRequest):  # whose route says so, where it takes the header
                     user = UserId(identity_in(named[0], "X-Waypost-User"))
         await limits.enter(caller, visit, user)
-        if (vouch := scope.get(VOUCH)) is not None:
-            vouch()
+        vouch_for(scope)
         return caller
 
     def _check_head(self, scope: Any) -> None:

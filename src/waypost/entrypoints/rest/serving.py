@@ -16,7 +16,7 @@ from waypost.entrypoints.rest.settings import RestSettings
 PIPELINE_LIMIT: Final = 100
 """The most requests of one connection that wait for the answer to the one before."""
 
-VOUCH: Final = "waypost.vouch"
+_VOUCH: Final = "waypost.vouch"
 """The key of a scope under which stands what an application calls as soon as it knows who is calling."""
 _VERSIONS: Final = frozenset({"1.0", "1.1"})
 _STEPS: Final = 4
@@ -43,6 +43,12 @@ def serve_options(settings: RestSettings, tls: ssl.SSLContext | None = None) -> 
         "timeout_keep_alive": settings.keep_alive_s,
         "backlog": settings.backlog,
     }
+
+
+def vouch_for(scope: Any) -> None:
+    """Note that the caller of the request in *scope* is known, so that its connection is kept before others."""
+    if (vouch := scope.get(_VOUCH)) is not None:
+        vouch()
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -114,7 +120,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._bytes_without_news = 0
         self._stop_watch()
         scope: Any = self.scope
-        scope[VOUCH] = self._vouch
+        scope[_VOUCH] = self._vouch
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:

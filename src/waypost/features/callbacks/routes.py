@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from litestar import post
 from litestar.params import PathParameter, RawBody
 
 from waypost.domain.amendment import Confirm
-from waypost.domain.channel import Channel
-from waypost.domain.credential import CredentialId
-from waypost.domain.errors import ErrorCode, NotFound, Unavailable, WaypostError
+from waypost.domain.errors import ErrorCode, NotFound, WaypostError
 from waypost.domain.ids import AppId
 from waypost.entrypoints.limits import Visit
 from waypost.entrypoints.rest.answers import WRITE_CODES, speaks
 from waypost.entrypoints.rest.api import Call, api_of, ground_of
-from waypost.entrypoints.rest.serving import VOUCH
+from waypost.entrypoints.rest.parameters import PathApp
+from waypost.entrypoints.rest.serving import vouch_for
 from waypost.features.parts import Ground
-from waypost.pipeline.confirm import UNSETTLED, confirm
-from waypost.ports.callbacks import CallbackRequest, ForgedCallback
+from waypost.pipeline.confirm import confirm, refuse_unsettled
+from waypost.ports.callbacks import CallbackRequest, ForgedCallback, credential_at
 
-DEFAULT: Final = "default"
-"""The name of a channel's credential that has none."""
-PathApp = Annotated[str, PathParameter(description="The app.")]
 PathChannel = Annotated[str, PathParameter(description="The channel.")]
 PathName = Annotated[str, PathParameter(description="The name of the credential; `default` for the one without.")]
 
@@ -39,10 +35,9 @@ PathName = Annotated[str, PathParameter(description="The name of the credential;
 async def take_callback(request: Call, app: PathApp, channel: PathChannel, name: PathName, body: RawBody) -> None:
     """Take what a provider posts of a message that it took: delivered, opened, or that it came back."""
     ground: Ground = ground_of(request, "callbacks")
-    credential = CredentialId(AppId(app), Channel(channel), "" if name == DEFAULT else name)
     scope: Any = request.scope
     visit = Visit("POST /callbacks", (scope["client"] or ("",))[0], partial(request.headers.getall, default=[]))
-    read = api_of(request).callbacks.get(credential)
+    read = api_of(request).callbacks.get(credential_at(app, channel, name))
     if read is None:
         await api_of(request).limits.count_unvouched(visit)
         raise NotFound("no such credential takes reports")
@@ -55,15 +50,13 @@ async def take_callback(request: Call, app: PathApp, channel: PathChannel, name:
     except ForgedCallback:
         await api_of(request).limits.count_unvouched(visit)
         raise WaypostError("the request is not signed by the provider", ErrorCode.FORBIDDEN) from None
-    if (vouch := scope.get(VOUCH)) is not None:
-        vouch()
+    vouch_for(scope)
     now = api_of(request).clock.now()
     orders = [
         Confirm(AppId(app), each.notification_id, each.n, each.status, now, each.code, each.why, each.is_dead)
         for each in reports
     ]
-    if set(await confirm(ground.work, api_of(request).clock, orders)) & set(UNSETTLED):
-        raise Unavailable("the delivery is not settled yet: say it again", ErrorCode.STORAGE_BUSY, 2)
+    refuse_unsettled(await confirm(ground.work, api_of(request).clock, orders))
 
 
 ROUTES = [take_callback]

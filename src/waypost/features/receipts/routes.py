@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from litestar import Response, get, post
@@ -16,7 +16,7 @@ from waypost.domain.device_event import (
     Reported,
     read_receipt_token,
 )
-from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, NotFound, Unavailable
+from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, NotFound
 from waypost.domain.ids import AppId, NotificationId, parse_id
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.submission import Identity
@@ -27,12 +27,12 @@ from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest.answers import WRITE_CODES, answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of, ground_of
 from waypost.entrypoints.rest.bodies import IdText
-from waypost.entrypoints.rest.parameters import PathId, id_in
-from waypost.entrypoints.rest.serving import VOUCH
+from waypost.entrypoints.rest.parameters import PathApp, PathId, id_in
+from waypost.entrypoints.rest.serving import vouch_for
 from waypost.entrypoints.rest.views import Timestamp
 from waypost.features.receipts.recording import record
 from waypost.features.receipts.settings import secret_of
-from waypost.pipeline.confirm import UNSETTLED
+from waypost.pipeline.confirm import refuse_unsettled
 
 LIMIT = 1_000
 """Receipts of one request."""
@@ -88,7 +88,6 @@ class DeviceEventList(Struct, frozen=True):
 
 
 _receipts = msgspec.json.Decoder(SubmittedReceipts)
-PathApp = Annotated[str, PathParameter(description="The app.")]
 PathReceipt = Annotated[str, PathParameter(description="The signed token.")]
 EventGiven = Annotated[EventKind, QueryParameter(description="What happened.")]
 ActionGiven = Annotated[
@@ -196,18 +195,14 @@ async def confirm_link(
     target = _signed(request, app, receipt)
     at = api_of(request).clock.now()
     reported = DeviceEvent(target.notification_id, target.n, event, at, action or "")
-    (standing,) = await record(ground_of(request, "receipts"), AppId(app), [reported])
-    if standing in UNSETTLED:
-        raise Unavailable("the delivery is not settled yet: say it again", ErrorCode.STORAGE_BUSY, 2)
+    refuse_unsettled(await record(ground_of(request, "receipts"), AppId(app), [reported]))
 
 
 def _signed(request: Call, app: str, token: str) -> Reported:
     target = _read(request, AppId(app), token)
     if target is None:
         raise NotFound("no such link")
-    vouch: Any = request.scope.get(VOUCH)
-    if vouch is not None:
-        vouch()  # the connection counts as a known caller's
+    vouch_for(request.scope)
     return target
 
 
@@ -233,7 +228,7 @@ async def _target(request: Call, said: SubmittedReceipt) -> Reported | None:
 
 
 async def _named(request: Call, notification_id: NotificationId, device_id: str) -> Reported | None:
-    caller: Any = request.user
+    caller = request.user
     detail = await api_of(request).views.detail(caller.app, notification_id)
     if detail is None or caller.user not in (None, detail.record.notification.user_id):
         return None
