@@ -57,15 +57,17 @@ class Reported(Struct, frozen=True):
 
 
 ID_BYTES: Final = 16
-MAC_BYTES: Final = 11
-"""88 bits of HMAC-SHA256: RFC 2104 section 5 wants at least 80."""
+NUMBER_BYTES: Final = 2
+"""A user without a cap of devices may have more than 256."""
+MAC_BYTES: Final = 10
+"""80 bits of HMAC-SHA256, the least that RFC 2104 section 5 wants."""
 TOKEN_LENGTH: Final = 38
 """The characters of a receipt token: base64url of the id, the target's number and the MAC."""
 
 
 def receipt_token(secret: bytes, app: AppId, notification_id: NotificationId, n: int) -> str:
     """Sign a target: who has the token may report of it, and of nothing else."""
-    named = notification_id + bytes((n,))
+    named = notification_id + n.to_bytes(NUMBER_BYTES, "big")
     return base64.urlsafe_b64encode(named + _mac(secret, app, named)).rstrip(b"=").decode()
 
 
@@ -77,10 +79,10 @@ def read_receipt_token(secret: bytes, app: AppId, token: str) -> Reported | None
         raw = base64.b64decode(token + "==", altchars=b"-_", validate=True)
     except binascii.Error:
         return None
-    named, mac = raw[: ID_BYTES + 1], raw[ID_BYTES + 1 :]
+    named, mac = raw[:-MAC_BYTES], raw[-MAC_BYTES:]
     if not hmac.compare_digest(mac, _mac(secret, app, named)):
         return None
-    return Reported(NotificationId(named[:ID_BYTES]), named[ID_BYTES])
+    return Reported(NotificationId(named[:ID_BYTES]), int.from_bytes(named[ID_BYTES:], "big"))
 
 
 def _mac(secret: bytes, app: AppId, named: bytes) -> bytes:
