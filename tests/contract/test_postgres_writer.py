@@ -41,6 +41,9 @@ def test_who_waits_in_vain_for_the_turn_may_begin_again(emptied_postgres: str) -
 @pytest.mark.asyncio
 async def test_a_store_is_away_for_as_long_as_nobody_can_read_from_it(postgres_url: str) -> None:
     """Writers have their connections; it recovers by itself once readers get one, too."""
+    owners = SqlUnderTest(postgres_url)
+    await owners.open()  # makes the tables of features, which a role that only reads and writes may not
+    await owners.close()
     store = SqlUnderTest(postgres_url.replace("//postgres@", "//reading@"))
     made = "CREATE ROLE reading LOGIN CONNECTION LIMIT -1 IN ROLE pg_read_all_data, pg_write_all_data"
     run_sql(postgres_url, "DROP ROLE IF EXISTS reading", made)

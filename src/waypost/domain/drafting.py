@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from waypost.domain.audience import Audience
 from waypost.domain.channel import Channel
-from waypost.domain.channel_steps import ChannelStep, step_faults, steps_of
+from waypost.domain.channel_steps import ChannelName, ChannelStep, SubmittedStep, step_faults, steps_of
 from waypost.domain.content import Action, Content, Kind
 from waypost.domain.dedup import Claim, ClaimKind, body_hash, content_key, idempotency_key, said_key
 from waypost.domain.device import Device, Registration
@@ -55,9 +55,8 @@ def draft(
     found = faults(submission)
     if submission.scheduled_at is not None and from_datetime(submission.scheduled_at) > later(now, SCHEDULE_LIMIT_MS):
         found.append(Fault("scheduled_at", "more than 366 days ahead"))
-    channels = () if submission.to is not None else submission.channels or defaults.channels_of(submission.type)
-    found += step_faults(channels, defaults.ttl_s if submission.ttl is None else submission.ttl)
-    content = _content(submission, () if found else steps_of(channels))
+    found += step_faults(submission.channels, defaults.ttl_s if submission.ttl is None else submission.ttl)
+    content = _content(submission, () if found else steps_of(_channels(submission, defaults)))
     found += [fault for check in checks for fault in check(content, submission.kind)]
     if found:
         raise InvalidRequest(tuple(found))
@@ -109,6 +108,12 @@ def _user_of(submission: Submission, content: Content, device: Device | Registra
     if device is not None:
         return device.user_id
     return UserId(submission.user_id or (content.to.label if content.to is not None else ""))
+
+
+def _channels(submission: Submission, defaults: Defaults) -> Sequence[ChannelName | SubmittedStep]:
+    """Return the channels to send by; the app's own, unless it is said where it goes."""
+    is_addressed = submission.to is not None or submission.device is not None or submission.device_ids
+    return submission.channels or (() if is_addressed else defaults.channels_of(submission.type))
 
 
 def _content(submission: Submission, channels: tuple[ChannelStep, ...]) -> Content:

@@ -145,8 +145,20 @@ def test_an_app_says_which_channels_are_meant_where_none_is_named() -> None:
     assert drafted() == ["push", "email"]
     assert drafted(type="otp") == ["sms"]
     assert drafted(channels=("apns",)) == ["apns"]
+    assert drafted(device_ids=("i",)) == [], "who names a device says where it goes"
     with pytest.raises(InvalidRequest):
         drafted(channels=("push", "push"))
+
+
+def test_a_short_time_to_live_is_not_refused_for_what_the_app_says() -> None:
+    """What comes after expires with the notification; the caller named no channels, and cannot be at fault."""
+    (step, after) = msgspec.convert([PUSH_30, "sms"], SubmittedChannels)
+    submission = Submission(user_id="ann", title="Code", ttl=10)
+    made = draft(submission, NotificationId(b"n" * 16), DEMO, CallerId("c"), Defaults(channels=(step, after)), NOW)
+    assert [each.to for each in made.notification.content.channels] == ["push", "sms"]
+    said = msgspec.structs.replace(submission, channels=(step, after))
+    with pytest.raises(InvalidRequest):
+        draft(said, NotificationId(b"n" * 16), DEMO, CallerId("c"), Defaults(), NOW)
 
 
 def test_what_nobody_serves_is_told_by_a_receipt() -> None:

@@ -7,8 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
-_SQLITE: Final = {"blob": "BLOB", "number": "INTEGER", "layout": " WITHOUT ROWID"}
-_POSTGRES: Final = {"blob": "bytea", "number": "bigint", "layout": ""}
+_SQLITE: Final = {"blob": "BLOB", "number": "INTEGER", "text": "TEXT", "layout": " WITHOUT ROWID"}
+_POSTGRES: Final = {"blob": "bytea", "number": "bigint", "text": 'text COLLATE "C"', "layout": ""}
 
 
 class AddedTable(Struct, frozen=True):
@@ -16,7 +16,7 @@ class AddedTable(Struct, frozen=True):
 
     name: str
     sql: str
-    """``CREATE TABLE IF NOT EXISTS``; ``{blob}``, ``{number}`` and ``{layout}`` are the engine's words.
+    """``CREATE TABLE IF NOT EXISTS``; ``{blob}``, ``{number}``, ``{text}`` and ``{layout}`` are the engine's words.
 
     ``{layout}`` ends a table that has a primary key: on SQLite its rows lie in the order of that.
     """

@@ -14,7 +14,7 @@ from waypost.stores.sql.transaction import OperationKind, Transaction
 TABLE: Final = AddedTable(
     "device_event",
     "CREATE TABLE IF NOT EXISTS device_event"
-    " (notification_id {blob} NOT NULL, n {number} NOT NULL, kind TEXT NOT NULL, action TEXT NOT NULL,"
+    " (notification_id {blob} NOT NULL, n {number} NOT NULL, kind {text} NOT NULL, action {text} NOT NULL,"
     " at {number} NOT NULL, PRIMARY KEY (notification_id, n, kind, action)){layout}",
     of_notification=True,
 )
