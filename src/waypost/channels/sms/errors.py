@@ -68,7 +68,7 @@ STATUSES: Final[dict[int, tuple[Meaning, str]]] = {
     503: (Meaning.UNSURE, "Twilio is not available"),
     504: (Meaning.UNSURE, "Twilio failed"),
 }
-"""What a status means where no code is known."""
+"""The meaning of a status where no code is known."""
 
 
 class _Said(Struct):

@@ -16,7 +16,7 @@ from waypost.ports.callbacks import CallbackRequest, TargetReport
 from waypost.ports.plugin import Means, SenderPlugin
 
 PER_DAY: Final = 20
-"""How many text messages a number gets in a day where nobody says: who makes us send more makes us pay."""
+"""The most text messages to a number in a day where nobody says: who makes us send more makes us pay."""
 
 if TYPE_CHECKING:
     from waypost.channels.sms.sender import SmsSender
