@@ -149,14 +149,18 @@ class Service:
         return sorted(children) or [self.pid]
 
     async def kill(self, pid: int) -> Kill:
-        """``kill -9``, and wait until it is gone and the lab has read what it had sent."""
+        """``kill -9``, and wait until it is gone and the lab has read what it had sent.
+
+        Workers outlive their supervisor until their loop sees its pipe closed, and send on until then; frozen ones stay.
+        """
+        ending = [pid, *(self.worker_pids() if pid == self.pid else ())]
         before = time.time()
         os.kill(pid, signal.SIGKILL)
 
         async def gone() -> bool:
-            return state_of(pid) in "XZ"
+            return state_of(pid) in "XZ" and all(state_of(each) in "TXZ" for each in ending)
 
-        await until(gone, f"the end of process {pid}")
+        await until(gone, f"the end of process {pid} and its workers")
         await self.lab.ask("GET", "/")  # the lab answers in the order of what reached it
         return Kill(before, time.time())
 
