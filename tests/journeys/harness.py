@@ -151,7 +151,7 @@ class Service:
     async def kill(self, pid: int) -> Kill:
         """``kill -9``, and wait until it is gone and the lab has read what it had sent.
 
-        Workers outlive their supervisor until their loop sees its pipe closed, and send on until then; frozen ones stay.
+        Workers outlive their supervisor until their loop sees its pipe closed, and send until then; frozen ones stay.
         """
         ending = [pid, *(self.worker_pids() if pid == self.pid else ())]
         before = time.time()
