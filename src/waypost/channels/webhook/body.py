@@ -17,6 +17,7 @@ import msgspec
 from waypost.channels.push.message import document_of
 from waypost.channels.push.payload import ANY_ID, ID_KEY, overlaid, present
 from waypost.channels.webhook.settings import BodyFormat
+from waypost.domain.content import Kind
 from waypost.domain.message import Message
 from waypost.domain.time import isoformat
 
@@ -28,8 +29,12 @@ NOTIFICATION: Final = "notification"
 
 
 def render(message: Message, body_format: BodyFormat) -> bytes:
-    """Render the body, the same for each receiver; the id of the notification is put in later."""
-    return msgspec.json.encode(overlaid(_BODIES[body_format](message), message.override))
+    """Render the body, the same for each receiver; the id of the notification is put in later.
+
+    What is silent shows nothing, so that no chat reads it: it is in our own words.
+    """
+    written = _standard if message.kind is Kind.SILENT else _BODIES[body_format]
+    return msgspec.json.encode(overlaid(written(message), message.override))
 
 
 def _standard(message: Message) -> dict[str, Any]:

@@ -31,4 +31,5 @@ PLUGIN: Final = SenderPlugin(
     broadcasts=(URL_KIND,),
     rate=None,
     family=CHANNEL,
+    own_fields=("webhook_url",),
 )

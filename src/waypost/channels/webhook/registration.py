@@ -32,6 +32,8 @@ def content_faults(content: Content, _kind: Kind) -> list[Fault]:
     found: list[Fault] = []
     if content.to is not None and content.to.channel == CHANNEL:
         found += url_faults("to.name", content.to.name, None)
+    if content.webhook_url is not None:
+        found += url_faults("webhook_url", content.webhook_url, None)
     return found
 
 

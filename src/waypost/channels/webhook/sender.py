@@ -110,9 +110,8 @@ class WebhookSender:
     def _read_secrets(self) -> tuple[bytes, ...]:
         settings = self._settings
         files = ("secret_file", settings.secret_file), ("old_secret_file", settings.old_secret_file)
-        if settings.secret_file is None and (
-            settings.format is BodyFormat.STANDARD or settings.old_secret_file is not None
-        ):
+        needed = settings.format is BodyFormat.STANDARD or settings.old_secret_file or settings.status_url
+        if settings.secret_file is None and needed:
             raise ConfigurationError(f"{self._section}.secret_file", "is needed to sign")
         return tuple([read_secret(self._section, field, path) for field, path in files if path is not None])
 

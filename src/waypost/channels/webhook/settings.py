@@ -21,6 +21,21 @@ class BodyFormat(Words):
     DISCORD = "discord"
 
 
+class ToldStatus(Words):
+    """The status changes that can be told: of notifications, and of deliveries."""
+
+    SENT = "sent"
+    PARTIAL = "partial"
+    DELIVERED = "delivered"
+    OPENED = "opened"
+    FAILED = "failed"
+    EXPIRED = "expired"
+    SUPPRESSED = "suppressed"
+    CANCELLED = "cancelled"
+    NO_TARGETS = "no_targets"
+    UNKNOWN = "unknown"
+
+
 class WebhookSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of which receivers may be called, how messages are signed, and what is in them."""
 
@@ -34,6 +49,11 @@ class WebhookSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     which may be in a private network, ``http://host:port`` in a private network, or ``*`` for any public host."""
     format: BodyFormat = BodyFormat.STANDARD
     """The body: our own (`standard`), or what the incoming webhooks of `slack`, `teams` or `discord` read."""
+    status_url: str | None = None
+    """The URL that is told how each notification fares, where its submission has no `webhook_url`. Bulk jobs are told
+    of to nobody."""
+    statuses: tuple[ToldStatus, ...] = ()
+    """The statuses that are told, of notifications and of deliveries. Unset is all."""
     ca_file: str | None = None
     """The certificate authorities to trust, instead of the system's."""
     connections: Annotated[int, Meta(ge=1, le=50)] = 4
