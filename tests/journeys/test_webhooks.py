@@ -64,7 +64,8 @@ async def has(service: Service, count: int, path: str = "/hooks/app") -> list[Js
 
 async def is_final(service: Service, notification_id: str, status: str) -> bool:
     """Whether it reads so."""
-    return (await service.ask("GET", f"/v1/notifications/{notification_id}"))[1]["status"] == status
+    answer = (await service.ask("GET", f"/v1/notifications/{notification_id}"))[1]
+    return bool(answer["notification"]["status"] == status)
 
 
 @pytest.mark.asyncio
