@@ -140,9 +140,10 @@ async def test_kill_9_of_the_worker_loses_no_webhook(tmp_path: Path) -> None:
     """Killed while the events are on their way: each comes, and repeats have the id of the first."""
     async with serving(tmp_path) as service:
         await start(service)
-        sent = []
+        sent: list[str] = []
         for n in range(30):
-            sent.append(await tell(service, title=f"News {n}"))
+            one = partial(tell, service, title=f"News {n}", idempotency_key=f"news-{n}")
+            sent.append(await until(one, "an answer, again where the connection was lost"))
             if n in (10, 20):
                 (worker,) = service.worker_pids()
                 await service.kill(worker)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from waypost.bootstrap.features import sections
 from waypost.bootstrap.registry import installed
 from waypost.config.reference import BEGIN, END, markdown, settings
 from waypost.domain.retry import POLICIES, ErrorClass
@@ -18,7 +19,7 @@ def test_every_setting_has_a_meaning() -> None:
 def test_the_page_holds_the_generated_tables() -> None:
     """To renew it: waypost check-config --settings."""
     text = PAGE.read_text(encoding="utf-8")
-    assert text[text.index(BEGIN) : text.index(END) + len(END)] == markdown(installed())
+    assert text[text.index(BEGIN) : text.index(END) + len(END)] == markdown(installed(), sections())
 
 
 def test_the_page_names_every_policy_and_error_class() -> None:
