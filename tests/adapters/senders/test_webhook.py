@@ -24,7 +24,7 @@ from tests.adapters.senders.bench import (
     to_all,
 )
 from tests.unit.adapters.deliveries import delivery
-from waypost.channels.webhook.sender import WebhookSender
+from waypost.channels.webhook.sender import ANSWER_BY_S, WebhookSender
 from waypost.channels.webhook.settings import CHANNEL, BodyFormat, WebhookSettings
 from waypost.domain.audience import Audience
 from waypost.domain.content import Content
@@ -215,6 +215,15 @@ async def test_a_name_with_an_address_that_is_not_public_is_not_dialed(lab: Lab,
     assert isinstance(got, Unreachable)
     assert "may not be dialed" in got.why
     await sender.stop(1)
+
+
+@pytest.mark.asyncio
+async def test_a_receiver_has_thirty_seconds(lab: Lab, sender: WebhookSender, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S4-44; what is not answered by then is tried again. Here the seconds are hundredths."""
+    assert (sender.capabilities.request_timeout_ms, ANSWER_BY_S) == (30_000, 30.0)
+    monkeypatch.setattr("waypost.channels.webhook.sender.ANSWER_BY_S", 0.3)
+    await lab.script(script({"where": NAME, "do": {"delay": {"ms": 60_000}}}))
+    assert isinstance(await outcome(sender, to_url(lab)), Unanswered)
 
 
 @pytest.mark.asyncio
