@@ -48,7 +48,7 @@ def test_waypost_passes_as_the_page_sets_it_up(tmp_path: Path) -> None:
     status, results = checked(tmp_path, *shlex.split(command.replace("\\\n", ""))[1:], *few)
     log = (tmp_path / "lab" / "check.log").read_text()
     assert {verdict for verdict, _ in results.values()} == {"passed"}, f"{results}\n{log[-3000:]}"
-    assert (status, len(results)) == (0, 10)
+    assert (status, len(results)) == (0, 12)
 
 
 def test_a_sender_that_tries_once_is_found_out(tmp_path: Path) -> None:
