@@ -48,6 +48,8 @@ PATH_KINDS = {
     "token": TokenText,
     "kind": ContactKind,
     "app": Identity,
+    "channel": Identity,
+    "name": Identity,
     "receipt": Identity,
     "prefix": PrefixText,
 }
