@@ -21,6 +21,7 @@ from waypost.features.keys import KEYS
 from waypost.features.marks import MARKS
 from waypost.features.opt_outs import OPT_OUTS
 from waypost.features.receipts import RECEIPTS
+from waypost.features.webhooks import WEBHOOKS
 
 if TYPE_CHECKING:
     from litestar.handlers import HTTPRouteHandler
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from waypost.stores.sql.store import Store
     from waypost.telemetry import Telemetry
 
-FEATURES: tuple[Feature, ...] = (BULK, OPT_OUTS, ERASURE, AUDIT, KEYS, MARKS, RECEIPTS, CALLBACKS)
+FEATURES: tuple[Feature, ...] = (BULK, OPT_OUTS, ERASURE, AUDIT, KEYS, MARKS, RECEIPTS, CALLBACKS, WEBHOOKS)
 """The list of features, to which each new one is added."""
 
 

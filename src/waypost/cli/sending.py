@@ -50,7 +50,7 @@ def send(client: Client, many: TextIO | None, wait: bool, wait_timeout_s: float,
       echo '{"user_id": "alice", "title": "Hi"}' | waypost send --from -
     """
     if many is not None:
-        if wait or any(value not in (None, ()) for value in fields.values()):
+        if wait or any(value not in (None, (), []) for value in fields.values()):
             raise click.UsageError("With --many everything is in the file; give nothing else.")
         _send_many(client, many, as_json)
         return

@@ -32,8 +32,11 @@ class Audience(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """The name in place of a user and a device: in histories, in receipts, and for the shard."""
+        """The name in place of a user and a device: in histories, in receipts, and for the shard.
+
+        A URL is a secret, so that its hash stands for it.
+        """
         label = f"{self.channel}:{self.kind}:{self.name}"
-        if len(label) <= LONGEST_LABEL:
+        if len(label) <= LONGEST_LABEL and "://" not in self.name:
             return label
         return f"{self.channel}:{self.kind}:{hashlib.sha256(self.name.encode()).hexdigest()}"

@@ -88,6 +88,8 @@ class Content(Struct, frozen=True, omit_defaults=True):
     """The channels that it is for, in order; empty is every channel of push."""
     type: str | None = None
     """What sort of message it is, in the app's own words; for its history, not for devices."""
+    webhook_url: str | None = None
+    """The URL that is told of its status changes; a secret."""
 
 
 UNREADABLE = Content(category="unreadable")

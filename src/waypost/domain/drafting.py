@@ -138,6 +138,7 @@ def _content(submission: Submission, channels: tuple[ChannelStep, ...]) -> Conte
         to=None if to is None else Audience(Channel(to.channel), to.kind, to.name),
         channels=channels,
         type=submission.type,
+        webhook_url=submission.webhook_url,
     )
 
 

@@ -128,6 +128,13 @@ class Submission(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     type: Annotated[
         TypeName | None, Meta(description="Your own name for the type of message.", examples=["promotion"])
     ] = None
+    webhook_url: Annotated[
+        Link | None,
+        Meta(
+            description="The URL that status changes of this notification are POSTed to, in place of the app's.",
+            examples=["https://shop.example/waypost"],
+        ),
+    ] = None
 
 
 class ContentSubmission(Submission, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

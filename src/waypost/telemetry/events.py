@@ -66,6 +66,8 @@ class Event(Enum):
     CONNECTION_CLOSED = ("connection.closed", Level.INFO)
     CONNECTION_FAILED = ("connection.failed", Level.WARNING)
     CONNECTION_GOAWAY = ("connection.goaway", Level.INFO)
+    WEBHOOK_ATTEMPT = ("webhook.attempt", Level.INFO)
+    WEBHOOK_DISABLED = ("webhook.disabled", Level.ERROR)
     REGISTRY_AWAY = ("registry.away", Level.ERROR)
     REGISTRY_BACK = ("registry.back", Level.INFO)
     TOKENS_EVICTED = ("tokens.evicted", Level.INFO)

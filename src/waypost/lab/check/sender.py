@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from waypost.lab import credentials
+from waypost.lab import credentials, twilio, webhook
 from waypost.lab.settings import LabSettings, LabUrls
 
 COMMAND_S = 60.0
@@ -87,6 +87,8 @@ def environment_of(settings: LabSettings, urls: LabUrls) -> dict[str, str]:
         "LAB_APNS_CERTIFICATE_FILE": credentials.APNS_CERTIFICATE,
         "LAB_FCM_SERVICE_ACCOUNT_FILE": credentials.SERVICE_ACCOUNT,
         "LAB_VAPID_KEY_FILE": credentials.VAPID_KEY,
+        "LAB_TWILIO_TOKEN_FILE": twilio.TOKEN_FILE,
+        "LAB_WEBHOOK_SECRET_FILE": webhook.SECRET,
     }
     found |= {name: str(directory / file) for name, file in files.items()}
     found |= {

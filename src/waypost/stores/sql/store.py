@@ -29,6 +29,7 @@ from waypost.stores.sql.outbox_view import SqlOutboxView
 from waypost.stores.sql.retention import SqlRetention
 from waypost.stores.sql.settings import SqlSettings
 from waypost.stores.sql.views import SqlViews
+from waypost.stores.sql.webhook_queue import SqlWebhookQueue
 from waypost.stores.sql.work import SqlWork
 from waypost.telemetry.sink import Telemetry
 
@@ -59,6 +60,7 @@ class Store:
         self.opt_outs = SqlOptOuts(database)
         self.marks = SqlMarks(database)
         self.device_events = SqlDeviceEvents(database)
+        self.webhook_queue = SqlWebhookQueue(database)
         self.audit = SqlAudit(database)
         self.erasures = SqlErasures(database, beside)
         self.ledger = SqlLedger(database)

@@ -1,0 +1,35 @@
+"""The channel ``webhook``: messages to URLs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from waypost.channels.webhook.registration import URL_KIND, content_faults, registration_check
+from waypost.channels.webhook.settings import CHANNEL, WebhookSettings
+from waypost.domain.credential import CredentialId
+from waypost.domain.device import URL
+from waypost.ports.plugin import Means, SenderPlugin
+
+if TYPE_CHECKING:
+    from waypost.channels.webhook.sender import WebhookSender
+
+
+def _build(credential: CredentialId, settings: WebhookSettings, means: Means) -> WebhookSender:
+    from waypost.channels.webhook.sender import WebhookSender
+
+    return WebhookSender(credential, settings, clock=means.clock, telemetry=means.telemetry)
+
+
+PLUGIN: Final = SenderPlugin(
+    channel=CHANNEL,
+    title="webhook",
+    platforms=(URL,),
+    settings=WebhookSettings,
+    build=_build,
+    content_check=content_faults,
+    registration_check=registration_check,
+    broadcasts=(URL_KIND,),
+    rate=None,
+    family=CHANNEL,
+    own_fields=("webhook_url",),
+)

@@ -1,0 +1,9 @@
+"""Webhooks out: status changes of notifications are told to the URL of a submission or of the app."""
+
+from waypost.features.feature import Feature
+
+WEBHOOKS = Feature(
+    name="webhooks",
+    docs="Status changes are POSTed to the `webhook_url` of a submission or the `status_url` of the app.",
+    parts="waypost.features.webhooks.parts:PARTS",
+)

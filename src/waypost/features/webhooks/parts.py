@@ -1,0 +1,87 @@
+"""The parts that webhooks out add to a worker: a reader of the journal, and what it still has to tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from waypost.channels.webhook.settings import CHANNEL, WebhookSettings
+from waypost.domain.ids import AppId, NotificationId
+from waypost.domain.moves import DeliveryMoved, Moved
+from waypost.domain.notification import Lane
+from waypost.domain.status import FINAL
+from waypost.domain.time import DAY_MS, Instant, later
+from waypost.features.parts import Ground, Parts
+from waypost.features.webhooks.events import event_of, is_own, is_told, notification_of
+from waypost.pipeline.sweep import PAGE
+from waypost.ports.journal import JournalRow
+from waypost.ports.views import NotificationDetail
+from waypost.ports.work import NewNotification
+from waypost.stores.sql.webhook_queue import DISABLED, QUEUE, WebhookEnded, WebhookEvent, WebhookGone, WebhookNews
+from waypost.telemetry import Event
+
+GONE: Final = "http_410"
+DISABLED_MS: Final = DAY_MS
+"""Milliseconds for which a URL that answered 410 is told nothing."""
+_MOVES_A_ROW: Final = 1_000_000
+
+
+async def tell(ground: Ground, rows: Sequence[JournalRow]) -> None:
+    """Queue what *rows* say to the webhooks that want it, and send what is first in line of each notification."""
+    settings = {app: found for app in ground.config.apps if (found := _settings(ground, app)) is not None}
+    if not settings:
+        return
+    news: list[WebhookNews] = []
+    details: dict[NotificationId, NotificationDetail | None] = {}
+    for row in rows:
+        for place, move in enumerate(row.moves):
+            if move.app not in settings:
+                continue
+            if is_own(move):
+                news += _end(ground, move)
+            elif is_told(move, frozenset(settings[move.app].statuses)):
+                event = await _event(ground, move, row.position * _MOVES_A_ROW + place, settings[move.app], details)
+                news += [] if event is None else [event]
+    first = await ground.store.webhook_queue.take(news)
+    if first:
+        await ground.work.accept([NewNotification(notification_of(each)) for each in first])
+
+
+async def enable_again(ground: Ground, now: Instant) -> int:
+    """Enable a page of URLs again that were disabled a day ago."""
+    return await ground.store.webhook_queue.enable(later(now, -DISABLED_MS), PAGE)
+
+
+def _settings(ground: Ground, app: AppId) -> WebhookSettings | None:
+    found = ground.config.apps[app].senders.get(CHANNEL)
+    return found if isinstance(found, WebhookSettings) else None
+
+
+async def _event(
+    ground: Ground,
+    move: Moved,
+    seq: int,
+    settings: WebhookSettings,
+    details: dict[NotificationId, NotificationDetail | None],
+) -> WebhookEvent | None:
+    """Make the event of *move*, where its notification or its app has a URL; bulk jobs are told of by none."""
+    if move.notification_id not in details:
+        details[move.notification_id] = await ground.store.views.detail(move.app, move.notification_id)
+    detail = details[move.notification_id]
+    if detail is None or detail.record.notification.lane is Lane.BULK:
+        return None
+    url = detail.record.notification.content.webhook_url or settings.status_url
+    return None if url is None else event_of(move, seq, detail, url)
+
+
+def _end(ground: Ground, move: Moved) -> list[WebhookNews]:
+    """Note that an event was told or given up, and that its URL wants no more where it said so."""
+    if not isinstance(move, DeliveryMoved):
+        return [WebhookEnded(move.notification_id)] if move.after in FINAL else []
+    if move.code != GONE or move.token_hash is None:
+        return []
+    ground.telemetry.event(Event.WEBHOOK_DISABLED, app=move.app, url=move.token_hash.hex()[:16])
+    return [WebhookGone(move.app, move.token_hash, move.at)]
+
+
+PARTS = Parts(tables=(QUEUE, DISABLED), readers={"webhooks": tell}, drops=enable_again)
