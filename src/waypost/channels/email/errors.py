@@ -68,7 +68,7 @@ CODES: dict[int, tuple[Meaning, str]] = {
     450: (Meaning.THROTTLED, "the mailbox is not available at the moment"),
     451: (Meaning.NOT_TAKEN, "the server failed"),
     452: (Meaning.NOT_TAKEN, _FULL),
-    454: (Meaning.NOT_TAKEN, "the server cannot check who we are at the moment"),
+    454: (Meaning.NOT_TAKEN, "the server cannot encrypt, or check who we are, at the moment"),
     530: (Meaning.DENIED, "the server wants us to sign in"),
     535: (Meaning.DENIED, _NOT_US),
     538: (Meaning.DENIED, "the server lets us sign in on encrypted connections alone"),
@@ -79,6 +79,8 @@ CODES: dict[int, tuple[Meaning, str]] = {
 
 LATER = (Meaning.NOT_TAKEN, "the server cannot take it at the moment")
 REFUSED = (Meaning.REFUSED, "the server refuses the message")
+_NOT_CHECKED = 454
+"""Speaks of TLS or of signing in, whatever enhanced code stands beside it."""
 _ENHANCED = re.compile(r"([45]\.\d{1,3}\.\d{1,3})\b")
 
 
@@ -86,7 +88,7 @@ def outcome_of_reply(code: int, text: str, stage: Stage) -> Outcome:
     """Turn an answer that is no success into an outcome; *text* begins with the enhanced code, where there is one."""
     if not 400 <= code <= 599:
         return outcome_without_answer("bad_answer", "the server does not speak SMTP", stage)
-    found = _ENHANCED.match(text)
+    found = None if code == _NOT_CHECKED else _ENHANCED.match(text)
     enhanced = found[1] if found and found[1][0] == str(code)[0] and found[1] in STATUSES else None
     name = f"smtp_{code}" if enhanced is None else f"smtp_{code}_{enhanced}"
     known = STATUSES[enhanced] if enhanced else CODES.get(code, LATER if code < 500 else REFUSED)

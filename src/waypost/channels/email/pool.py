@@ -57,7 +57,9 @@ class SmtpPool:
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[Task] = deque()
         self._idle: list[asyncio.Future[None]] = []
-        self._carriers: set[asyncio.Task[None]] = set()
+        self._working: set[_Carrier] = set()
+        self._running: set[asyncio.Task[None]] = set()
+        """Those that work, and those that still say goodbye."""
         self._stopping = False
         self._enough_until = 0.0
 
@@ -66,10 +68,12 @@ class SmtpPool:
         self._waiting.append(task)
         if self._idle:
             self._idle.pop().set_result(None)
-        elif len(self._carriers) < self._limits.connections and not self._has_enough():
-            carrier = self._loop.create_task(_Carrier(self).carry_on())
-            self._carriers.add(carrier)
-            carrier.add_done_callback(self._carriers.discard)
+        elif len(self._working) < self._limits.connections and not self._has_enough():
+            carrier = _Carrier(self)
+            self._working.add(carrier)
+            running = self._loop.create_task(carrier.carry_on())
+            self._running.add(running)
+            running.add_done_callback(self._running.discard)
 
     async def stop(self, timeout_s: float) -> None:
         """Let what is on its way end, for *timeout_s* at most, then close; what waits is given back."""
@@ -78,12 +82,16 @@ class SmtpPool:
         for waker in self._idle:
             waker.set_result(None)
         self._idle.clear()
-        carriers = tuple(self._carriers)
-        if carriers:
-            _, unfinished = await asyncio.wait(carriers, timeout=timeout_s)
-            for carrier in unfinished:
-                carrier.cancel()
-            await asyncio.gather(*carriers, return_exceptions=True)
+        running = tuple(self._running)
+        if running:
+            _, unfinished = await asyncio.wait(running, timeout=timeout_s)
+            for each in unfinished:
+                each.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    def retire(self, carrier: _Carrier) -> None:
+        """Count on *carrier* no more: what comes next begins another one."""
+        self._working.discard(carrier)
 
     async def next(self) -> Task | None:
         """Wait for what is to be carried; None after a while without."""
@@ -138,6 +146,7 @@ class _Carrier:
                 if not await self._carry(task):
                     return
         finally:
+            self._pool.retire(self)
             await self._close("idle")
 
     async def _carry(self, task: Task) -> bool:
@@ -145,9 +154,10 @@ class _Carrier:
         try:
             outcome = await self._try(task)
         except Failed as failed:
+            self._pool.retire(self)
             self._pool.failed(task, failed.outcome)
             return False
-        except asyncio.CancelledError:
+        except BaseException:  # we were stopped, or failed ourselves
             task.done(STOPPED if self._session is None else lost(self._session.stage))
             raise
         task.done(outcome)

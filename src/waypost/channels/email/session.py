@@ -7,7 +7,7 @@ import re
 import ssl
 from typing import Final
 
-from aiosmtplib import SMTP, SMTPException, SMTPNotSupported, SMTPResponseException
+from aiosmtplib import SMTP, SMTPException, SMTPResponseException
 from msgspec import Struct
 
 from waypost.channels.email.access import Access
@@ -121,12 +121,12 @@ async def opened(access: Access) -> Session:
     except SMTPResponseException as error:
         client.close()
         raise Failed(outcome_of_reply(error.code, error.message, stage)) from None
-    except SMTPNotSupported:
-        client.close()
-        raise Failed(_not_offered(stage)) from None
-    except (SMTPException, OSError) as error:
+    except OSError as error:
         client.close()
         raise Failed(_not_connected(error)) from None
+    except SMTPException:
+        client.close()
+        raise Failed(_not_offered(stage)) from None
     except asyncio.CancelledError:
         client.close()
         raise
@@ -158,7 +158,7 @@ def _not_offered(stage: Stage) -> Outcome:
     return Unreachable("no_starttls", "the server does not encrypt: STARTTLS is not offered")
 
 
-def _not_connected(error: Exception) -> Outcome:
+def _not_connected(error: OSError) -> Outcome:
     cause = error.__cause__ or error
     if isinstance(cause, ssl.SSLCertVerificationError):
         return Unreachable("not_connected", f"the server's certificate is not valid: {cause.verify_message}")
