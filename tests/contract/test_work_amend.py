@@ -158,17 +158,54 @@ async def test_a_confirmed_sibling_ends_the_wait(bench: Bench) -> None:
 
 
 @promise(Promise.WAITS)
-async def test_the_wait_begins_with_the_settlement_and_outlives_the_worker(bench: Bench) -> None:
+async def test_the_wait_begins_with_the_first_attempt_and_outlives_the_worker(bench: Bench) -> None:
+    """A provider that is away makes no fallback late."""
     made = await with_fallback(bench, again(0, bench.now, wait_ms=HOUR_MS))
-    bench.clock.advance(HOUR_MS)
-    lease, item = await bench.take_one()
-    assert [target.n for target in item.open_targets or ()] == [0]
-    assert await bench.settle_rest(lease, item, sent(0, bench.now, 2)) == []
     due_at = later(bench.now, WAIT_MS)
     second = await bench.crash()
     assert (await second.receipts(made))[1].due_at == due_at
     second.clock.advance(max(0, due_at - second.now))
-    await _sends_fallback(second, made)
+    lease, item = await _fallback_leased(second)
+    assert await second.settle_rest(lease, item, sent(1, second.now)) == []
+    assert await stands(second, made) == [D.PENDING, D.SENT]
+
+
+@promise(Promise.WAITS)
+async def test_a_sibling_that_fails_when_it_is_tried_again_ends_the_wait(bench: Bench) -> None:
+    made = await with_fallback(bench, again(0, bench.now, wait_ms=SECOND_MS))
+    bench.clock.advance(SECOND_MS)
+    lease, item = await bench.take_one()
+    assert [target.n for target in item.open_targets or ()] == [0]
+    dead = Dead("400", "bad", FailureClass.TERMINAL, letter=False)
+    assert await bench.settle_rest(lease, item, Change(0, 2, dead, bench.now, tried(bench.now, "refused"))) == []
+    await bench.receipts(made)  # of a log's, what waits is leased once it is recorded
+    lease, item = await _fallback_leased(bench)
+    assert await bench.settle_rest(lease, item, sent(1, bench.now)) == []
+    assert await stands(bench, made) == [D.FAILED, D.SENT]
+
+
+@promise(Promise.WAITS)
+async def test_what_was_taken_and_came_back_is_not_waited_for(bench: Bench) -> None:
+    made = await with_fallback(bench)
+    token = b"\1" * 16
+    order = Confirm(made.app, made.id, 0, D.FAILED, bench.now, "30005", "unknown handset", token)
+    assert await bench.worker.amend([order], bench.now) == [Confirmed(D.FAILED)]
+    (came_back,) = [each for each in await bench.moves() if isinstance(each, DeliveryMoved) and each.gone_since]
+    assert (came_back.after, came_back.code, came_back.token_hash) == (D.FAILED, "30005", token)
+    lease, item = await _fallback_leased(bench)
+    assert await bench.settle_rest(lease, item, sent(1, bench.now)) == []
+    assert (await stands(bench, made), await bench.status(made)) == ([D.FAILED, D.SENT], N.PARTIAL)
+    assert (await bench.receipts(made))[0].code == "30005"
+
+
+@promise(Promise.CONFIRMS)
+async def test_what_came_back_after_the_end_makes_the_notification_failed(bench: Bench) -> None:
+    made = await bench.accepted()
+    lease, item = await bench.take_one()
+    await bench.settle_first(lease, item, 1, sent(0, bench.now))
+    assert await bench.status(made) is N.SENT
+    assert await bench.confirm(made, 0, D.FAILED) == Confirmed(D.FAILED)
+    assert (await stands(bench, made), await bench.status(made)) == ([D.FAILED], N.FAILED)
 
 
 @promise(Promise.WAITS)

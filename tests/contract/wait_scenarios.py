@@ -16,7 +16,7 @@ from waypost.ports.work import Settled
 D = DeliveryStatus
 WAIT_MS = 120 * SECOND_MS
 """Longer than what a lease of a dead worker lasts, where it ends by time."""
-FALLBACK = (*targets(1), Target(1, DeviceId("+4912345"), Channel("sms"), waits=WaitsFor(0, 120)))
+FALLBACK = (*targets(1), Target(1, DeviceId("+4912345"), Channel("sms"), waits=WaitsFor((0,), 120)))
 WAITING: dict[str, Scenario] = {}
 _MADE = [known(n) for n in range(1, 4)]
 

@@ -108,5 +108,6 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
         operating_only=Role.API not in config.does(),
         channels=tuple(plugin.channel for plugin in plugins),
         platforms=tuple(sorted(context.routing.channels)),
+        canonical={platform: plugin.canonical for plugin in plugins for platform in plugin.platforms},
         device_checks={app: registration_checks(app, chosen, plugins) for app, chosen in config.apps.items()},
     )

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterable, Mapping
 
 from waypost.bootstrap import features
+from waypost.bootstrap.receipts import receipt_links
 from waypost.bootstrap.registry import channels_of, installed
 from waypost.bootstrap.stacks import StackParts
 from waypost.config import Config
@@ -14,7 +15,8 @@ from waypost.domain.channel import Channel
 from waypost.domain.credential import CredentialId
 from waypost.domain.ids import AppId
 from waypost.domain.recipient import FactsReader
-from waypost.domain.routing import RoutingTable, with_rules
+from waypost.domain.routing import RoutingTable
+from waypost.domain.rules import with_rules
 from waypost.ports.clock import Clock
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
@@ -71,7 +73,9 @@ def _routing_table(config: Config, senders: Iterable[CredentialId]) -> RoutingTa
     """Put together the rules of the core, of every channel, and of every feature."""
     plugins = installed()
     rules = with_rules([*(rule for plugin in plugins for rule in plugin.rules), *features.rules()])
-    return RoutingTable(channels_of(plugins), credentials_by_app(config, senders), rules, features.renderers())
+    families = {plugin.channel: plugin.family for plugin in plugins}
+    by_app = credentials_by_app(config, senders)
+    return RoutingTable(channels_of(plugins), by_app, rules, features.renderers(), families, receipt_links(config))
 
 
 def credentials_by_app(

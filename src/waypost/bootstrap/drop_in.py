@@ -33,7 +33,8 @@ from waypost.domain.errors import ConfigurationError, Unavailable, WaypostError
 from waypost.domain.ids import AppId
 from waypost.domain.limits import Rate
 from waypost.domain.retry import POLICIES, RetryRules
-from waypost.domain.routing import RULES, RoutingTable
+from waypost.domain.routing import RoutingTable
+from waypost.domain.rules import RULES
 from waypost.domain.time import SECOND_MS
 from waypost.runtime.clock import SystemClock
 from waypost.runtime.consumer import Consumer

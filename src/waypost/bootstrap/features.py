@@ -19,6 +19,7 @@ from waypost.features.feature import Feature
 from waypost.features.keys import KEYS
 from waypost.features.marks import MARKS
 from waypost.features.opt_outs import OPT_OUTS
+from waypost.features.receipts import RECEIPTS
 
 if TYPE_CHECKING:
     from litestar.handlers import HTTPRouteHandler
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from waypost.stores.sql.store import Store
     from waypost.telemetry import Telemetry
 
-FEATURES: tuple[Feature, ...] = (BULK, OPT_OUTS, ERASURE, AUDIT, KEYS, MARKS)
+FEATURES: tuple[Feature, ...] = (BULK, OPT_OUTS, ERASURE, AUDIT, KEYS, MARKS, RECEIPTS)
 """The list of features, to which each new one is added."""
 
 

@@ -74,7 +74,7 @@ def content_checks(app: AppSettings, plugins: Sequence[SenderPlugin]) -> list[Co
     checks = [plugin.content_check for plugin in plugins if plugin.channel in app.senders]
     absent = [plugin for plugin in plugins if plugin.channel not in app.senders]
     checks += [_refusing(field, plugin.title) for plugin in absent for field in plugin.own_fields]
-    return [*checks, _known_channels(plugins), _known_listeners(app, plugins)]
+    return [*checks, _known_channels(plugins), _known_listeners(app, plugins), _known_steps(app, plugins)]
 
 
 def registration_checks(
@@ -101,6 +101,21 @@ def _known_channels(plugins: Sequence[SenderPlugin]) -> ContentCheck:
 
     def check(content: Content, _: Kind) -> list[Fault]:
         return [Fault("overrides", why)] if content.overrides and content.overrides.keys() - known else []
+
+    return check
+
+
+def _known_steps(app: AppSettings, plugins: Sequence[SenderPlugin]) -> ContentCheck:
+    """Refuse channels that the app could not send by: nobody would be told."""
+    has = [plugin for plugin in plugins if plugin.channel in app.senders]
+    known = sorted({name for plugin in has for name in (plugin.channel, plugin.family)})
+
+    def check(content: Content, _: Kind) -> list[Fault]:
+        return [
+            Fault(f"channels[{n}]", f"the app has no {step.to} account; it has {', '.join(known) or 'none'}")
+            for n, step in enumerate(content.channels)
+            if step.to not in known
+        ]
 
     return check
 

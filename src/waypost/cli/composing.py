@@ -25,7 +25,33 @@ def line_for_dash(_context: click.Context, _option: click.Parameter, said: str |
     return line
 
 
+def _steps(_context: click.Context, _option: click.Parameter, said: tuple[str, ...]) -> list[str | dict[str, str]]:
+    """Read `push`, `push:30s` and `push:opened:30s`; the API says what makes no sense."""
+    steps: list[str | dict[str, str]] = []
+    for text in said:
+        to, *wait = text.split(":")
+        match wait:
+            case []:
+                steps.append(to)
+            case [time]:
+                steps.append({"to": to, "for": time})
+            case [until, time]:
+                steps.append({"to": to, "until": until, "for": time})
+            case _:
+                raise click.BadParameter(f"expected NAME, NAME:TIME or NAME:UNTIL:TIME, got {text!r}")
+    return steps
+
+
 _MESSAGE = (
+    click.option(
+        "--channel",
+        "channels",
+        multiple=True,
+        metavar="NAME[:TIME]",
+        callback=_steps,
+        help="Send by this channel, such as push, email or sms; may be repeated. With a time, such as push:30s, the "
+        "channels after it are sent only where this one did not deliver in that time.",
+    ),
     click.option("--title", help="The title."),
     click.option("--subtitle", help="The subtitle, on platforms that have one."),
     click.option("--body", help="The text."),
@@ -98,7 +124,7 @@ def composed(fields: dict[str, Any]) -> Submission:
     if token is not None:
         notification["device"] = {"platform": platform, "token": token}
     data = dict(pair(text, "--data") for text in fields.pop("data"))
-    notification |= {name: value for name, value in fields.items() if value not in (None, ())}
+    notification |= {name: value for name, value in fields.items() if value not in (None, (), [])}
     if data:
         notification["data"] = notification.get("data", {}) | data
     if not {"user_id", "device", "to"} & notification.keys():

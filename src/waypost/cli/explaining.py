@@ -54,7 +54,7 @@ def _print_target(target: dict[str, Any]) -> None:
     refused = rendered.get("refused")
     verdict = f"[red]refused[/]: {plain(refused)}" if refused else "[green]would be sent[/]"
     if target["waits_for"]:
-        verdict += f", unless {plain(target['waits_for'])} is confirmed in time"
+        verdict += f", unless {plain(' or '.join(target['waits_for']))} is confirmed in time"
     out.print(f"[bold]{plain(target['device_id'])}[/]  {target['credential']}  {verdict}  {size}")
     for name, value in rendered["headers"].items():
         out.print(f"  {name}: {value}", markup=False)

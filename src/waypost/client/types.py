@@ -54,6 +54,13 @@ class SubmittedAddress(TypedDict):
     subscription: NotRequired[SubmittedSubscription]
 
 
+SubmittedStep = TypedDict(
+    "SubmittedStep",
+    {"to": str, "until": NotRequired[Literal["sent", "delivered", "opened"]], "for": NotRequired[str]},
+)
+"""A channel that those after it wait for, ``for`` such a time as ``30s``."""
+
+
 class Submission(TypedDict, total=False):
     """A notification to send: ``user_id``, ``device`` or ``to``, and a title, a body or data."""
 
@@ -85,6 +92,7 @@ class Submission(TypedDict, total=False):
     overrides: dict[str, Json]
     push_type: str
     retry_policy: str
+    channels: list[str | SubmittedStep]
     type: str
 
 

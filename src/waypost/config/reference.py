@@ -6,12 +6,13 @@ import ast
 import datetime as dt
 import inspect
 import textwrap
+import types
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 from msgspec import NODEFAULT, Struct
@@ -19,6 +20,7 @@ from msgspec.structs import FieldInfo
 
 from waypost.config.building import join, keys_of, without_none
 from waypost.config.settings import DEFAULT_STORE_URL, Config, one_per_core
+from waypost.domain.channel_steps import SubmittedStep
 from waypost.domain.ids import AppId
 from waypost.domain.limits import Quota
 from waypost.domain.retry import RetryPolicy
@@ -125,6 +127,8 @@ def _kind(kind: Any) -> str:
         return _kind(inner) + "".join(_bounds(meta) for meta in metas)
     if get_origin(kind) is Literal:
         return " or ".join(f"`{choice}`" for choice in get_args(kind))
+    if get_origin(kind) in (Union, types.UnionType):
+        return " or ".join(_kind(each) for each in get_args(kind))
     if get_origin(kind) is tuple:
         return f"list of: {_kind(get_args(kind)[0])}"
     if isinstance(kind, type) and issubclass(kind, Enum):
@@ -136,6 +140,7 @@ def _kind(kind: Any) -> str:
         float: "number",
         bool: "`true` or `false`",
         Path: "file",
+        SubmittedStep: "`{to, until, for}`",
         dt.date: "date",
     }
     names |= {RetryPolicy: "a policy's name, or its settings", Listen: "host:port", Quota: "such as `100/15min`"}

@@ -10,8 +10,8 @@ from waypost.domain.ids import AppId, NotificationId, UserId, format_id
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import Instant
 
-CONFIRMING = frozenset({DeliveryStatus.SENT, DeliveryStatus.DELIVERED, DeliveryStatus.OPENED})
-"""The statuses that a provider, a device or a user can confirm."""
+CONFIRMING = frozenset({DeliveryStatus.SENT, DeliveryStatus.DELIVERED, DeliveryStatus.OPENED, DeliveryStatus.FAILED})
+"""The statuses that a provider, a device or a user can report of what was handed over."""
 
 
 class Withdraw(Struct, frozen=True, tag=True):
@@ -23,13 +23,18 @@ class Withdraw(Struct, frozen=True, tag=True):
 
 
 class Confirm(Struct, frozen=True, tag=True):
-    """A report that target number *target* was taken, delivered or opened."""
+    """A report that target number *target* was taken, delivered or opened, or that it came back (``failed``)."""
 
     app: AppId
     id: NotificationId
     target: int
     status: DeliveryStatus
     at: Instant
+    code: str | None = None
+    """The provider's code for why it came back."""
+    why: str | None = None
+    forgets: bytes | None = None
+    """The hash of the token that is dead, where it came back for that reason: the registry evicts it."""
 
 
 class Collapse(Struct, frozen=True, tag=True):

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from waypost.domain.bulk import BulkJob, JobId, Recipient, RegistryFilter
 from waypost.domain.channel import Channel
+from waypost.domain.channel_steps import SubmittedChannels
 from waypost.domain.content import ApnsPushType, Content, Kind, Urgency
 from waypost.domain.device import Platform
 from waypost.domain.drafting import ContentCheck, draft
@@ -67,6 +68,7 @@ class BulkMessage(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
         Meta(extra_json_schema={"propertyNames": {"$ref": "#/components/schemas/Channel"}}),
     ] = {}
     push_type: ApnsPushType | None = None
+    channels: Annotated[SubmittedChannels, Meta(description="The channels to send by, as in a single one.")] = ()
     retry_policy: Text | None = None
 
 

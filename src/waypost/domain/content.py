@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from waypost.domain.audience import Audience
 from waypost.domain.channel import Channel
+from waypost.domain.channel_steps import ChannelStep
 from waypost.domain.words import Words
 
 
@@ -83,6 +84,8 @@ class Content(Struct, frozen=True, omit_defaults=True):
     """The push type, where it is for Apple devices alone, and no ordinary alert."""
     to: Audience | None = None
     """The audience, where it is for all who listen, and for no user's devices."""
+    channels: tuple[ChannelStep, ...] = ()
+    """The channels that it is for, in order; empty is every channel of push."""
     type: str | None = None
     """What sort of message it is, in the app's own words; for its history, not for devices."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -18,6 +18,8 @@ from waypost.domain.time import Instant, later
 from waypost.domain.waits import Wait
 from waypost.domain.words import Words
 
+PUT_OFF: Final = "rule:"
+"""The beginning of the conditions under which a rule puts off: none of a provider's."""
 NOW_OR_NEVER_MS = 30_000
 """Milliseconds that the one attempt of a TTL of 0 may start late; after that "now" is over."""
 
@@ -138,6 +140,13 @@ class Receipt(Struct, frozen=True):
         if self.is_newer:
             return self.resolved_at is None
         return self.status is DeliveryStatus.PENDING or self.is_intent
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing was written of it since it was stored, but that a rule put it off: its turn has not come."""
+        tried = self.attempt or self.retries or self.throttles
+        is_put_off = self.parked is None or self.parked.startswith(PUT_OFF)
+        return self.status is DeliveryStatus.PENDING and not tried and is_put_off
 
     @property
     def stands_for_all(self) -> bool:

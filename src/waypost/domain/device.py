@@ -26,6 +26,11 @@ CONTACTS: Final = frozenset({PHONE, EMAIL, URL})
 """The platforms whose tokens are addresses of people: several users may have the same, and no cap counts them."""
 
 
+def contact_id(platform: Platform) -> DeviceId:
+    """Return the device id of a user's contact of *platform*: one that no app gives a device."""
+    return DeviceId(f"contact:{platform}")
+
+
 class TokenUse(Words):
     """The use of an Apple device's token; each use has its own tokens."""
 

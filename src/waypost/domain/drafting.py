@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from waypost.domain.audience import Audience
 from waypost.domain.channel import Channel
+from waypost.domain.channel_steps import ChannelStep, step_faults, steps_of
 from waypost.domain.content import Action, Content, Kind
 from waypost.domain.dedup import Claim, ClaimKind, body_hash, content_key, idempotency_key, said_key
 from waypost.domain.device import Device, Registration
@@ -54,7 +55,9 @@ def draft(
     found = faults(submission)
     if submission.scheduled_at is not None and from_datetime(submission.scheduled_at) > later(now, SCHEDULE_LIMIT_MS):
         found.append(Fault("scheduled_at", "more than 366 days ahead"))
-    content = _content(submission)
+    channels = () if submission.to is not None else submission.channels or defaults.channels_of(submission.type)
+    found += step_faults(channels, defaults.ttl_s if submission.ttl is None else submission.ttl)
+    content = _content(submission, () if found else steps_of(channels))
     found += [fault for check in checks for fault in check(content, submission.kind)]
     if found:
         raise InvalidRequest(tuple(found))
@@ -108,7 +111,7 @@ def _user_of(submission: Submission, content: Content, device: Device | Registra
     return UserId(submission.user_id or (content.to.label if content.to is not None else ""))
 
 
-def _content(submission: Submission) -> Content:
+def _content(submission: Submission, channels: tuple[ChannelStep, ...]) -> Content:
     to = submission.to
     return Content(
         title=submission.title,
@@ -128,6 +131,7 @@ def _content(submission: Submission) -> Content:
         overrides=submission.overrides,
         push_type=submission.push_type,
         to=None if to is None else Audience(Channel(to.channel), to.kind, to.name),
+        channels=channels,
         type=submission.type,
     )
 

@@ -24,7 +24,7 @@ from waypost.domain.amendment import (
     Withdrawal,
     Withdrawn,
 )
-from waypost.domain.delivery import Receipt, Target
+from waypost.domain.delivery import FailureClass, Receipt, Target
 from waypost.domain.ids import AppId, NotificationId, UserId
 from waypost.domain.moves import DeliveryMoved, Moved, NotificationMoved
 from waypost.domain.settlement import Again, Cancelled, Change, Forget, Parked, Unstarted, apply
@@ -35,8 +35,8 @@ from waypost.domain.status import (
     NotificationStatus,
     final_status,
 )
-from waypost.domain.time import Instant, later
-from waypost.domain.waits import CONFIRMED_ELSEWHERE, WaitsFor, WaitsUntil, is_needless, patience_ms
+from waypost.domain.time import SECOND_MS, Instant, later
+from waypost.domain.waits import CONFIRMED_ELSEWHERE, WaitsFor, WaitsUntil, can_reach, is_needless
 
 Receipts = Mapping[int, Receipt]
 """Receipts by the number of their target."""
@@ -167,18 +167,18 @@ class Progress(Struct, frozen=True):
     def confirm(self, order: Confirm, held: LeasedTargets, now: Instant) -> tuple[Step, Confirmation]:
         """Note what is known of a target that was handed over; its status goes up only, also after the end.
 
-        What waits for it and is not *held* is cancelled, unless it waits for more. All receipts must be loaded.
+        What waits for it and is not *held* is cancelled, unless it waits for more; what was ``sent`` may come back,
+        and is not waited for then. All receipts must be loaded.
         """
         before = (self.receipts or {}).get(order.target)
         if before is None or before.is_open or before.is_newer:
             return Step(self, self), NotConfirmed(None if before is None else before.status)
         if order.status not in CONFIRMING & DELIVERY_TRANSITIONS[before.status]:
             return Step(self, self), NotConfirmed(before.status)
-        sent_at = before.sent_at or order.at
-        reached = {"status": order.status, "sent_at": sent_at, "resolved_at": order.at, "reason": None}
-        after = msgspec.structs.replace(before, **reached)
+        after = _reported(before, order)
         receipts = dict(self.receipts or {}) | {after.n: after}
-        moves: list[Moved] = [self._moved_at(after, order.at, before=before.status)]
+        gone_since = None if order.forgets is None else order.at
+        moves: list[Moved] = [self._moved_at(after, order.at, gone_since, order.forgets, before=before.status)]
         taken = () if self.is_final else self._follow(receipts, now, moves, self._in_hand(held))
         ended, last = self._with(receipts)._ended(now)
         return Step(self, ended, (*moves, *last), tuple(taken)), Confirmed(order.status)
@@ -213,7 +213,7 @@ class Progress(Struct, frozen=True):
     ) -> list[Change]:
         """Let what waits for a sibling begin its wait where that was settled, or end where it is not needed any more.
 
-        Which are leased is known as *in_hand*; where it is not, only what was never due ends.
+        Which are leased is known as *in_hand*; where it is not, only what is not due yet ends.
         """
         ended: list[Change] = []
         for n in sorted(n for n, each in receipts.items() if each.waits is not None):
@@ -221,17 +221,18 @@ class Progress(Struct, frozen=True):
             wait = receipt.waits
             if not isinstance(wait, WaitsFor) or receipt.status is not _PENDING:
                 continue
-            sibling = receipts.get(wait.sibling) if wait.sibling < n else None
-            status = None if sibling is None else sibling.status
-            is_free = receipt.due_at is None if in_hand is None else n not in in_hand
-            if is_free and is_needless(wait, status):
+            siblings = _siblings(wait, n, receipts)
+            is_early = receipt.due_at is None or receipt.due_at > now
+            is_free = is_early if in_hand is None else n not in in_hand
+            if is_free and is_needless(wait, (each.status for each in siblings)):
                 change = Change(n, receipt.attempt + 1, Cancelled(self.withdrawn or CONFIRMED_ELSEWHERE), now)
                 receipts[n] = applied(receipt, change)
                 moves.append(self._moved(receipts[n], change))
                 ended.append(change)
-            elif receipt.due_at is None and not (sibling is not None and sibling.is_open):
-                since = now if sibling is None else sibling.resolved_at or now
-                receipts[n] = msgspec.structs.replace(receipt, due_at=later(since, patience_ms(wait, status)))
+            elif is_early and receipt.attempt == 0:
+                due_at = _due_at(receipt, wait, siblings, now)
+                if due_at != receipt.due_at:
+                    receipts[n] = msgspec.structs.replace(receipt, due_at=due_at)
         return ended
 
     def _in_hand(self, held: LeasedTargets) -> Collection[int]:
@@ -247,11 +248,12 @@ class Progress(Struct, frozen=True):
         """Return the change, or a cancellation where it would retry a target that is withdrawn or not needed now."""
         if not isinstance(change.settlement, Again | Parked | Unstarted):
             return change
-        why, receipt = self.withdrawn, (receipts or {}).get(change.n)
-        if why is None and receipts and receipt is not None and isinstance(receipt.waits, WaitsFor):
-            sibling = receipts.get(receipt.waits.sibling)
-            if sibling is not None and is_needless(receipt.waits, sibling.status):
-                why = CONFIRMED_ELSEWHERE
+        why, wait = self.withdrawn, None
+        if why is None and receipts is not None and change.n in receipts:
+            wait = receipts[change.n].waits
+        if receipts is not None and isinstance(wait, WaitsFor):
+            stands = [each.status for each in _siblings(wait, change.n, receipts)]
+            why = CONFIRMED_ELSEWHERE if is_needless(wait, stands) else None
         return change if why is None else msgspec.structs.replace(change, settlement=Cancelled(why))
 
     def _with(self, receipts: Receipts | None) -> Self:
@@ -295,6 +297,29 @@ def applied(receipt: Receipt, change: Change) -> Receipt:
     after = apply(receipt, change)
     assert after is not None, "an open receipt takes its next attempt"
     return after
+
+
+def _siblings(wait: WaitsFor, n: int, receipts: Receipts) -> list[Receipt]:
+    """List the receipts that target *n* waits for."""
+    return [receipts[each] for each in wait.siblings if each < n and each in receipts]
+
+
+def _due_at(receipt: Receipt, wait: WaitsFor, siblings: Sequence[Receipt], now: Instant) -> Instant | None:
+    """Return when a target is due that waits for *siblings*; None while nothing was written of them."""
+    if not any(each.is_open or can_reach(wait, each.status) for each in siblings):
+        return now
+    if receipt.due_at is not None or all(each.is_untouched for each in siblings):
+        return receipt.due_at
+    settled = [each.resolved_at for each in siblings if each.resolved_at is not None and not each.is_open]
+    return later(min(settled, default=now), wait.seconds * SECOND_MS)
+
+
+def _reported(receipt: Receipt, order: Confirm) -> Receipt:
+    """Return *receipt* as its provider or its device reported it."""
+    told: dict[str, object] = {"sent_at": receipt.sent_at or order.at, "reason": None}
+    if order.status is DeliveryStatus.FAILED:
+        told = {"code": order.code, "reason": order.why or "came back", "failure_class": FailureClass.TERMINAL}
+    return msgspec.structs.replace(receipt, status=order.status, resolved_at=order.at, **told)
 
 
 def _handed_over(receipt: Receipt) -> bool:

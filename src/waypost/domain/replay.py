@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -12,7 +12,7 @@ from waypost.domain.progress import Progress, Step
 from waypost.domain.settlement import opened
 from waypost.domain.status import REPLAYABLE, DeliveryStatus, NotificationStatus
 from waypost.domain.time import Instant
-from waypost.domain.waits import WaitsFor
+from waypost.domain.waits import Wait, WaitsFor
 
 _ROUTED_AGAIN = frozenset(
     {NotificationStatus.NO_TARGETS, NotificationStatus.EXPIRED, NotificationStatus.FAILED, NotificationStatus.UNKNOWN}
@@ -47,6 +47,14 @@ def _reopened(failed: Sequence[Receipt], at: Instant) -> dict[int, Receipt]:
     again = {each.n for each in failed}
     made: dict[int, Receipt] = {}
     for each in failed:
-        waits = each.waits if isinstance(each.waits, WaitsFor) and each.waits.sibling in again else None
+        waits = _again(each.waits, again)
         made[each.n] = msgspec.structs.replace(opened(each, at), waits=waits, due_at=None if waits else at)
     return made
+
+
+def _again(wait: Wait | None, again: Collection[int]) -> WaitsFor | None:
+    """Return what a reopened receipt waits for: of its siblings those that are sent *again*."""
+    if not isinstance(wait, WaitsFor):
+        return None
+    siblings = tuple([n for n in wait.siblings if n in again])
+    return msgspec.structs.replace(wait, siblings=siblings) if siblings else None

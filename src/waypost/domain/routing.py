@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from waypost.domain.address import Address, name_of
-from waypost.domain.channel import Channel
+from waypost.domain.address import Address
+from waypost.domain.channel import PUSH, Channel
+from waypost.domain.channel_steps import ChannelStep
 from waypost.domain.credential import CredentialId
-from waypost.domain.device import Device, Platform, TokenUse, token_use_of
-from waypost.domain.ids import AppId, DeviceId
+from waypost.domain.delivery import PUT_OFF
+from waypost.domain.device import Platform, TokenUse, token_use_of
+from waypost.domain.ids import AppId, DeviceId, NotificationId
 from waypost.domain.message import Message
 from waypost.domain.notification import Notification
 from waypost.domain.recipient import Recipient
@@ -22,13 +25,12 @@ from waypost.domain.settlement import Parked, Suppressed
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
 
-UNKNOWN_PLATFORM = "unknown_platform"
 NO_CREDENTIAL = "no_credential"
 DEVICE_NOT_FOUND = "device_not_found"
-OTHER_USE = "other_token_use"
 DEVICE_MOVED = "device_gone"
-INACTIVE = "inactive"
-NOT_CHOSEN = "not_chosen"
+RECEIPT_LINK = "waypost_receipt"
+"""The key in ``data`` of the link by which a device confirms."""
+_CONFIRMED = (DeliveryStatus.DELIVERED, DeliveryStatus.OPENED)
 
 Credentials = Mapping[Channel, Sequence[CredentialId]]
 """The credentials of one app, by channel; the default comes first."""
@@ -51,12 +53,12 @@ Verdict = LeftOut | Suppressed | Deferred | CredentialId
 
 
 class After(Struct, frozen=True):
-    """A wait of one address for another: *seconds* from its settlement, for it to reach *status*; then it is needless.
+    """A wait of one address for others: *seconds* for one of them to reach *status*; then it is needless.
 
-    See ``waits.WaitsFor``. Where nothing of that name is a target, there is nothing to wait for.
+    See ``waits.WaitsFor``. Where nothing of these names is a target, there is nothing to wait for.
     """
 
-    name: DeviceId
+    names: tuple[DeviceId, ...]
     seconds: int
     status: DeliveryStatus = DeliveryStatus.DELIVERED
 
@@ -68,6 +70,8 @@ class Question(Struct, frozen=True):
     recipient: Recipient
     channels: Mapping[Platform, Channel]
     """The channel that serves a platform."""
+    families: Mapping[Channel, str]
+    """The family of each channel."""
     credentials: Credentials
     token_use: TokenUse
     """The use of the tokens that it is for."""
@@ -89,7 +93,9 @@ class Candidate(Struct, frozen=True):
     verdict: Suppressed | Parked | None = None
     credential: CredentialId | None = None
     after: After | None = None
-    """The address that it waits for before its first attempt, such as the one that it is the fallback of."""
+    """The addresses that it waits for before its first attempt, such as those that it is the fallback of."""
+    is_fallback: bool = False
+    """Whether it stands in for another channel; then it is attempted once at most."""
 
     @property
     def settlement(self) -> Suppressed | Parked | None:
@@ -128,6 +134,19 @@ Renderer = Callable[[Message, Address, Recipient], Message]
 """Turns the message for all targets into the one for an address of this recipient. Pure; equal in, equal out."""
 
 
+class ReceiptLinks(Struct, frozen=True):
+    """The signed links by which devices confirm without a session."""
+
+    link: Callable[[AppId, NotificationId, int], str]
+    """Signs the link of one target."""
+    always: bool = False
+    """Whether every push carries one, not only one whose fallback waits for a confirmation."""
+
+    def are_wanted(self, notification: Notification) -> bool:
+        """Tell whether pushes of *notification* carry one."""
+        return self.always or any(step.until in _CONFIRMED for step in notification.content.channels)
+
+
 class Routed(Struct, frozen=True):
     """The result of all rules for one question."""
 
@@ -146,19 +165,31 @@ class RoutingTable:
         credentials: Mapping[AppId, Credentials],
         rules: Sequence[Rule],
         renderers: Sequence[Renderer] = (),
+        families: Mapping[Channel, str] | None = None,
+        receipt_links: ReceiptLinks | None = None,
     ) -> None:
         self.channels = channels
+        self.families = dict.fromkeys(channels.values(), PUSH) if families is None else families
         self.credentials = credentials
         self.conditions = frozenset(condition_of(rule.name) for rule in rules)
         """The conditions under which rules put off: no gate lifts them, each ends at its time."""
         self._stages = _stages(rules)
         self._renderers = renderers
+        self._receipt_links = receipt_links
 
     def rendered(self, message: Message, address: Address, recipient: Recipient) -> Message:
         """Turn *message* into the one for *address*."""
         for render in self._renderers:
             message = render(message, address, recipient)
         return message
+
+    def linked(self, message: Message, notification: Notification, n: int, channel: Channel) -> Message:
+        """Add to *message* for target *n* the link by which its device confirms, where that is wanted."""
+        links = self._receipt_links
+        if links is None or self.families.get(channel, PUSH) != PUSH or not links.are_wanted(notification):
+            return message
+        data = message.content.data | {RECEIPT_LINK: links.link(notification.app, notification.id, n)}
+        return replace(message, content=replace(message.content, data=data))
 
     def route(
         self, notification: Notification, recipient: Recipient, now: Instant, again: Collection[DeviceId] = ()
@@ -172,6 +203,7 @@ class RoutingTable:
             notification,
             recipient,
             self.channels,
+            self.families,
             self.credentials.get(notification.app, {}),
             token_use_of(content),
             again or (notification.device_ids if content.to is None else ()),
@@ -184,7 +216,7 @@ class RoutingTable:
             if add is not None:
                 targets += add(question, targets)
             targets = [it for each in targets if (it := _judged(question, each, judges, rulings)) is not None]
-        return Routed(targets, rulings)
+        return Routed(_in_steps(question, targets) if content.channels else targets, rulings)
 
 
 _Judges = Sequence[tuple[str, Callable[[Question, Candidate], Verdict | None]]]
@@ -224,73 +256,37 @@ def _judged(question: Question, candidate: Candidate, judges: _Judges, rulings: 
 
 
 def _decided(candidate: Candidate, verdict: Suppressed | Parked | None, credential: CredentialId | None) -> Candidate:
-    return Candidate(candidate.name, candidate.address, candidate.channel, verdict, credential, candidate.after)
+    named = candidate.name, candidate.address, candidate.channel
+    return Candidate(*named, verdict, credential, candidate.after, candidate.is_fallback)
 
 
 def condition_of(rule: str) -> str:
     """Return the condition under which what *rule* puts off waits."""
-    return f"rule:{rule}"
+    return f"{PUT_OFF}{rule}"
 
 
-def _addresses(question: Question, there: Sequence[Candidate]) -> Iterable[Candidate]:
-    """List the addresses to judge: *there* if given, or the audience, or the user's devices and unknown names."""
-    if there:
-        return ()
-    to = question.notification.content.to
-    if to is not None:
-        return (Candidate(name_of(to), to, to.channel),)
-    channel_of = question.channels.get
-    found = [Candidate(each.device_id, each, channel_of(each.platform)) for each in question.recipient.devices]
-    if question.chosen:
-        known = {each.name for each in found}
-        found += [Candidate(name, None, None) for name in dict.fromkeys(question.chosen) if name not in known]
-    return found
+def place_of(steps: Sequence[ChannelStep], channel: Channel, family: str) -> int | None:
+    """Return the number of the first step that means *channel*; None where none does."""
+    return next((n for n, step in enumerate(steps) if step.means(channel, family)), None)
 
 
-def _chosen(question: Question, candidate: Candidate) -> Verdict | None:
-    return LeftOut(NOT_CHOSEN) if question.chosen and candidate.name not in question.chosen else None
+def _in_steps(question: Question, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Put *candidates* in the order of the steps; what comes after a step that is waited for, waits for its targets.
 
-
-def _active(question: Question, candidate: Candidate) -> Verdict | None:
-    address = candidate.address
-    if address is None:
-        return Suppressed(question.missing)
-    if not isinstance(address, Device) or address.active:
-        return None
-    return Suppressed(question.missing) if question.chosen else LeftOut(INACTIVE)
-
-
-def _token_use(question: Question, candidate: Candidate) -> Verdict | None:
-    """Suppress a token for another use (such as a live activity's) where it is named; leave it out otherwise."""
-    address = candidate.address
-    if not isinstance(address, Device) or address.token_use is question.token_use:
-        return None
-    return Suppressed(OTHER_USE) if question.chosen else LeftOut(OTHER_USE)
-
-
-def _served(_: Question, candidate: Candidate) -> Verdict | None:
-    return Suppressed(UNKNOWN_PLATFORM) if candidate.channel is None else None
-
-
-def _credential(question: Question, candidate: Candidate) -> Verdict | None:
-    """Choose the channel's default credential, where no other was picked."""
-    if candidate.credential is not None:
-        return None
-    held = question.credentials.get(candidate.channel) if candidate.channel is not None else None
-    return held[0] if held else Suppressed(NO_CREDENTIAL)
-
-
-RULES = (
-    Rule("addresses", add=_addresses),
-    Rule("chosen", _chosen),
-    Rule("active", _active),
-    Rule("token_use", _token_use),
-    Rule("platform", _served),
-    Rule("credential", _credential),
-)
-"""The rules of the core, in order."""
-
-
-def with_rules(added: Iterable[Rule]) -> tuple[Rule, ...]:
-    """Put the rules of plug-ins and features among the core's: before the one that chooses a credential."""
-    return (*RULES[:-1], *added, RULES[-1])
+    Where that step has none, it waits for the step before that.
+    """
+    steps, families = question.notification.content.channels, question.families
+    last = len(steps) - 1
+    places: list[list[Candidate]] = [[] for _ in steps]
+    for each in candidates:
+        place = None if each.channel is None else place_of(steps, each.channel, families.get(each.channel, PUSH))
+        places[last if place is None else place].append(each)
+    ordered: list[Candidate] = []
+    after: After | None = None
+    is_fallback = False
+    for step, found in zip(steps, places, strict=True):
+        ordered += [replace(each, after=each.after or after, is_fallback=is_fallback) for each in found]
+        if step.until is not None:
+            is_fallback = True
+            after = After(tuple([each.name for each in found]), step.for_s, step.until) if found else after
+    return ordered

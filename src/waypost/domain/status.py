@@ -43,7 +43,7 @@ _D = DeliveryStatus
 
 DELIVERY_TRANSITIONS: dict[DeliveryStatus, frozenset[DeliveryStatus]] = {
     _D.PENDING: frozenset({_D.SENT, _D.FAILED, _D.EXPIRED, _D.SUPPRESSED, _D.CANCELLED, _D.UNKNOWN}),
-    _D.SENT: frozenset({_D.DELIVERED, _D.OPENED}),
+    _D.SENT: frozenset({_D.DELIVERED, _D.OPENED, _D.FAILED}),  # failed: what was taken came back
     _D.DELIVERED: frozenset({_D.OPENED}),
     _D.UNKNOWN: frozenset({_D.PENDING, _D.SENT, _D.DELIVERED, _D.OPENED, _D.FAILED, _D.EXPIRED, _D.CANCELLED}),
     _D.OPENED: frozenset(),
@@ -65,10 +65,11 @@ NOTIFICATION_TRANSITIONS: dict[NotificationStatus, frozenset[NotificationStatus]
     _N.SCHEDULED: frozenset(FINAL - {_N.DEDUPLICATED}) | {_N.PENDING},
     _N.PENDING: frozenset(FINAL - {_N.DEDUPLICATED}),
     _N.PROCESSING: frozenset(),
-    _N.SENT: frozenset({_N.DELIVERED}),
-    _N.PARTIAL: frozenset({_N.SENT, _N.DELIVERED}),  # its unknown targets turn out to have been taken
-    _N.UNKNOWN: frozenset({_N.SENT, _N.PARTIAL, _N.DELIVERED}),
-} | {status: frozenset() for status in FINAL - {_N.SENT, _N.PARTIAL, _N.UNKNOWN}}
+    _N.SENT: frozenset({_N.DELIVERED, _N.PARTIAL, _N.FAILED}),  # what was taken came back
+    _N.PARTIAL: frozenset({_N.SENT, _N.DELIVERED, _N.FAILED, _N.UNKNOWN}),  # unknown targets were taken, or came back
+    _N.DELIVERED: frozenset({_N.PARTIAL}),  # one of several came back
+    _N.UNKNOWN: frozenset({_N.SENT, _N.PARTIAL, _N.DELIVERED, _N.FAILED}),
+} | {status: frozenset() for status in FINAL - {_N.SENT, _N.PARTIAL, _N.DELIVERED, _N.UNKNOWN}}
 """Stored changes. ``processing`` is never stored; a replay (pipeline/replay) reopens a final state as ``pending``."""
 
 _TAKEN = frozenset({_D.SENT, _D.DELIVERED, _D.OPENED})

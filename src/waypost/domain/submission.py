@@ -9,6 +9,7 @@ from typing import Annotated, Any, NewType
 from msgspec import Meta, Struct
 
 from waypost.domain.channel import Channel
+from waypost.domain.channel_steps import ChannelName, SubmittedChannels, SubmittedStep
 from waypost.domain.content import ApnsPushType, Kind, Urgency
 from waypost.domain.errors import Fault
 from waypost.domain.notification import Guarantee
@@ -115,6 +116,14 @@ class Submission(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
         ),
     ] = None
     retry_policy: Text | None = None
+    channels: Annotated[
+        SubmittedChannels,
+        Meta(
+            description="The channels to send by, side by side, or in steps of which each waits for the one before. "
+            "`push` is every channel that reaches an app or a browser, and the default.",
+            examples=[["push", "email"], [{"to": "push", "until": "delivered", "for": "30s"}, "sms"]],
+        ),
+    ] = ()
     type: Annotated[
         TypeName | None, Meta(description="Your own name for the type of message.", examples=["promotion"])
     ] = None
@@ -137,6 +146,16 @@ class Defaults(Struct, frozen=True):
     notify API compares title, body and data, for a day where this is unset, and only where no key is given."""
     dedup_windows_s: dict[NotificationType, Seconds] = {}
     """The same for notifications of one `type`; of `otp` and `payment` it is 300 at most where nothing is said here."""
+
+    channels: SubmittedChannels = ()
+    """The channels of a submission that names none: side by side (`[push, email]`), or in steps
+    (`[{to: push, for: 30s}, sms]`). Unset is every channel that reaches an app or a browser."""
+    channels_by_type: dict[NotificationType, SubmittedChannels] = {}
+    """The same for notifications of one `type`."""
+
+    def channels_of(self, kind: str | None) -> tuple[ChannelName | SubmittedStep, ...]:
+        """Return the channels of a submission of the type *kind* that names none."""
+        return self.channels if kind is None else self.channels_by_type.get(NotificationType(kind), self.channels)
 
     def window_s(self, kind: str | None, unset: int = 0) -> int:
         """Return the window of notifications of the type *kind*, seconds; *unset* where the app says nothing."""
@@ -177,6 +196,8 @@ def _recipient_faults(submission: Submission) -> Iterator[Fault]:
             yield Fault("user_id", "required")
     elif submission.user_id is not None:
         yield Fault("to", "names everybody who listens; leave user_id out")
+    if submission.channels and (submission.to is not None or submission.device is not None):
+        yield Fault("channels", "are a user's; leave them out")
     if submission.device_ids and (submission.to is not None or submission.device is not None):
         yield Fault("device_ids", "are a user's")
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Struct
 
 from waypost.domain.status import DELIVERY_TRANSITIONS, DeliveryStatus
-from waypost.domain.time import SECOND_MS, Instant
+from waypost.domain.time import Instant
 
 CONFIRMED_ELSEWHERE: Final = "confirmed_elsewhere"
 """The reason of a target that is not sent because the one before it was confirmed."""
@@ -22,13 +23,15 @@ class WaitsUntil(Struct, frozen=True, tag=True):
 
 
 class WaitsFor(Struct, frozen=True, tag=True):
-    """A target that is sent *seconds* after target *sibling* was settled, unless that one has reached *status* by then.
+    """A target that is sent unless one of its *siblings* reaches *status* in time.
 
-    At once where the sibling can never reach it (failed, expired, suppressed), and never where it was cancelled.
-    Only a target with a lower number can be waited for, so that no two wait for each other.
+    The time begins when something is first written of a sibling, whether it was taken, or is tried again later, and is
+    *seconds* long. It is over at once where none can reach the status any more (failed, expired, suppressed). The
+    target is never sent where a sibling was cancelled. Only targets with lower numbers can be waited for, so that no
+    two wait for each other.
     """
 
-    sibling: int
+    siblings: tuple[int, ...]
     seconds: int
     status: DeliveryStatus = DeliveryStatus.DELIVERED
 
@@ -36,17 +39,15 @@ class WaitsFor(Struct, frozen=True, tag=True):
 Wait = WaitsUntil | WaitsFor
 
 
-def is_needless(wait: Wait | None, sibling: DeliveryStatus | None) -> bool:
-    """Tell whether a target that waits for its *sibling* is not to be sent any more."""
-    if not isinstance(wait, WaitsFor) or sibling is None:
-        return False
-    return sibling is DeliveryStatus.CANCELLED or sibling in _at_least(wait.status)
+def is_needless(wait: WaitsFor, siblings: Iterable[DeliveryStatus]) -> bool:
+    """Tell whether a target that waits for *siblings*, which stand so, is not to be sent any more."""
+    enough = _at_least(wait.status) | {DeliveryStatus.CANCELLED}
+    return any(each in enough for each in siblings)
 
 
-def patience_ms(wait: WaitsFor, sibling: DeliveryStatus | None) -> int:
-    """Return how many milliseconds a settled *sibling* (None: there is none) still has to reach the awaited status."""
-    can_reach = sibling is not None and not _at_least(wait.status).isdisjoint(DELIVERY_TRANSITIONS[sibling])
-    return wait.seconds * SECOND_MS if can_reach else 0
+def can_reach(wait: WaitsFor, sibling: DeliveryStatus) -> bool:
+    """Tell whether a settled *sibling* can still reach the awaited status."""
+    return not _at_least(wait.status).isdisjoint(DELIVERY_TRANSITIONS[sibling])
 
 
 def _at_least(status: DeliveryStatus) -> frozenset[DeliveryStatus]:

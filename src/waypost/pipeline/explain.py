@@ -104,6 +104,7 @@ class Explain(Struct, frozen=True):
             case None:
                 credential, address = candidate.way
         message = self.routing.rendered(message_of(notification), address, recipient)
+        message = self.routing.linked(message, notification, n, credential.channel)
         delivery = delivery_of(notification, n, credential, address, message)
         sender = self.senders[credential]
         scope_of = sender.capabilities.scope_of

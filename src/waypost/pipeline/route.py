@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from waypost.domain.address import UNROUTED, name_of
 from waypost.domain.content import UNREADABLE
 from waypost.domain.delivery import Delivery, FailureClass, OpenTarget, Target, delivery_of, is_expired
-from waypost.domain.ids import DeviceId
-from waypost.domain.message import message_of
+from waypost.domain.message import Message, message_of
+from waypost.domain.notification import Guarantee, Notification
 from waypost.domain.recipient import Recipient
 from waypost.domain.routing import Candidate, RoutingTable
 from waypost.domain.settlement import Change, Dead, Expired, Suppressed
@@ -59,10 +60,9 @@ def _plan_fresh(item: WorkItem, recipient: Recipient, table: RoutingTable, now: 
         if waits is not None:
             targets.append(Target(n, each.name, each.channel, None, waits))
         elif decided is None:
-            credential, address = each.way
             targets.append(Target(n, each.name, each.channel))
-            said = table.rendered(message, address, recipient)
-            deliveries.append(delivery_of(notification, n, credential, address, said))
+            said = table.rendered(message, each.way[1], recipient)
+            deliveries.append(_delivery(notification, each, n, said, table))
         else:
             why = decided.reason if isinstance(decided, Suppressed) else None
             targets.append(Target(n, each.name, each.channel, why))
@@ -70,13 +70,30 @@ def _plan_fresh(item: WorkItem, recipient: Recipient, table: RoutingTable, now: 
     return Plan(item, tuple(deliveries), tuple(changes), tuple(targets))
 
 
+def _delivery(
+    notification: Notification,
+    candidate: Candidate,
+    n: int,
+    said: Message,
+    table: RoutingTable,
+    attempt: int = 1,
+    retries_made: int = 0,
+    throttles: int = 0,
+) -> Delivery:
+    """Make one attempt to send *said*; a fallback is sent once at most, whatever the notification asks for."""
+    credential, address = candidate.way
+    said = table.linked(said, notification, n, credential.channel)
+    made = delivery_of(notification, n, credential, address, said, attempt, retries_made, throttles)
+    return replace(made, guarantee=Guarantee.AT_MOST_ONCE) if candidate.is_fallback else made
+
+
 def _wait(candidate: Candidate, before: Sequence[Candidate]) -> WaitsFor | None:
-    """Return what *candidate* waits for, if that is one of the targets *before* it."""
+    """Return what *candidate* waits for, if there are such targets *before* it."""
     after = candidate.after
-    numbers: dict[DeviceId, int] = {each.name: n for n, each in enumerate(before)}
-    if after is None or after.name not in numbers:
+    if after is None:
         return None
-    return WaitsFor(numbers[after.name], after.seconds, after.status)
+    siblings = tuple([n for n, each in enumerate(before) if each.name in after.names])
+    return WaitsFor(siblings, after.seconds, after.status) if siblings else None
 
 
 def _plan_again(
@@ -92,10 +109,9 @@ def _plan_again(
         found, attempt = by_name[target.device_id], target.attempt + 1
         decided = Expired() if is_expired(notification, attempt, now) else found.settlement
         if decided is None:
-            credential, address = found.way
-            said = table.rendered(message, address, recipient)
+            said = table.rendered(message, found.way[1], recipient)
             tried = (attempt, target.retries, target.throttles)
-            deliveries.append(delivery_of(notification, target.n, credential, address, said, *tried))
+            deliveries.append(_delivery(notification, found, target.n, said, table, *tried))
         else:
             changes.append(Change(target.n, attempt, decided, now))
     return Plan(item, tuple(deliveries), tuple(changes))

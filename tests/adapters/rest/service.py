@@ -18,6 +18,7 @@ from tests.contract.sql import settings_of
 from tests.memory.audit import MemoryAudit
 from tests.memory.bulk import MemoryBulk, MemoryBulkViews, MemoryOptOuts
 from tests.memory.dedup import MemoryDedup
+from tests.memory.device_events import MemoryDeviceEvents
 from tests.memory.devices import MemoryDevices
 from tests.memory.erasures import MemoryErasures
 from tests.memory.keys import MemoryKeys
@@ -33,14 +34,15 @@ from waypost.bootstrap import features
 from waypost.bootstrap.features import tables
 from waypost.bootstrap.registry import channels_of, installed
 from waypost.bootstrap.senders import content_checks, registration_checks
-from waypost.config import AppSettings
+from waypost.config import AppSettings, Config
 from waypost.domain import api_key
 from waypost.domain.backlog import Backlog
 from waypost.domain.channel import Channel
 from waypost.domain.delivery import Attempt, Target
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, next_ids
 from waypost.domain.notification import Lane, Notification
-from waypost.domain.routing import RULES, RoutingTable
+from waypost.domain.routing import RoutingTable
+from waypost.domain.rules import RULES
 from waypost.domain.settlement import Change, Settlement
 from waypost.domain.submission import Defaults
 from waypost.domain.time import later
@@ -48,6 +50,8 @@ from waypost.entrypoints.callers import Authenticator
 from waypost.entrypoints.rest.api import Api, Readiness
 from waypost.entrypoints.rest.app import build_app
 from waypost.entrypoints.rest.settings import RestSettings
+from waypost.features.parts import Ground
+from waypost.features.receipts.settings import ReceiptSettings
 from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.explain import Explain
@@ -114,6 +118,7 @@ class InMemory:
         self.erasures = MemoryErasures(self.data)
         self.audit = MemoryAudit(self.data)
         self.marks = MemoryMarks(self.data)
+        self.device_events = MemoryDeviceEvents()
         self.outbox = MemoryOutboxView()
 
 
@@ -197,7 +202,12 @@ class Service:
             channels=tuple(plugin.channel for plugin in plugins),
             platforms=tuple(sorted(channels_of(plugins))),
             device_checks=direct.checks,
+            grounds={"receipts": self._ground(ReceiptSettings())},
         )
+
+    def _ground(self, settings: Any) -> Ground:
+        config = Config(apps={DEMO: AppSettings()})
+        return Ground(self.stores, self.work, self.devices, self.clock, self.telemetry, config, settings)
 
     @property
     def store(self) -> MemoryStore:
@@ -234,12 +244,12 @@ class Service:
 
 @asynccontextmanager
 async def served(
-    settings: RestSettings = DEFAULTS, *, operating_only: bool = False
+    settings: RestSettings = DEFAULTS, *, operating_only: bool = False, issuers: Sequence[Issuer] = ()
 ) -> AsyncIterator[tuple[Service, httpx.AsyncClient]]:
     """A service with its keys, and a client of the demo app."""
     clock = StoppedClock()
     async with _stores(clock) as stores:
-        service = Service(settings, operating_only=operating_only, clock=clock, stores=stores)
+        service = Service(settings, operating_only=operating_only, clock=clock, stores=stores, issuers=issuers)
         await service.add_keys()
         async with service.client() as client:
             yield service, client

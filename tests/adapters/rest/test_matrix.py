@@ -57,11 +57,13 @@ async def test_the_page_says_what_the_routes_declare() -> None:
     assert documented() == declared()
 
 
-async def test_what_asks_nobody_is_what_operators_need() -> None:
+async def test_what_asks_nobody_is_signed_or_what_operators_need() -> None:
     """Everything else is under the two prefixes whose every call is authenticated."""
     assert [call for call, rule in documented().items() if rule.scope is None] == [
         "GET /health/live",
         "GET /health/ready",
+        "GET /r/{app}/{receipt}",
+        "POST /r/{app}/{receipt}",
         "GET /metrics",
     ]
     assert all(call.split()[1].startswith(("/v1/", "/api/")) for call, rule in documented().items() if rule.scope)
@@ -108,6 +110,9 @@ CALLS: Mapping[str, Answers] = {
     "PUT /v1/devices/{user_id}/{device_id}": Answers(200, 201, 404, body=DEVICE),
     "GET /v1/devices/{user_id}": Answers(200, 200, 404),
     "DELETE /v1/devices/{user_id}/{device_id}": Answers(204, 204, 404),
+    "PUT /v1/users/{user_id}/contacts/{kind}": Answers(400, 400, 404, body={"address": "no mailbox"}),
+    "GET /v1/users/{user_id}/contacts": Answers(200, 200, 404),
+    "DELETE /v1/users/{user_id}/contacts/{kind}": Answers(404, 404, 404),
     "DELETE /v1/users/{user_id}": Answers(202, 202),
     "GET /v1/audit": Answers(200, 200),
     "GET /v1/outbox": Answers(200, 200),
@@ -115,6 +120,10 @@ CALLS: Mapping[str, Answers] = {
     "GET /v1/keys": Answers(200, 200),
     "POST /v1/keys/{prefix}/rotate": Answers(201, 404),
     "DELETE /v1/keys/{prefix}": Answers(204, 404),
+    "POST /v1/receipts": Answers(200, 200, 200, body={"receipts": [{"event": "opened", "token": "x" * 38}]}),
+    "GET /v1/notifications/{notification_id}/events": Answers(200, 404, 404),
+    "GET /r/{app}/{receipt}": Answers(404, 404, 404),
+    "POST /r/{app}/{receipt}": Answers(404, 404, 404),
     "GET /health/live": Answers(200, 200, 200),
     "GET /health/ready": Answers(200, 200, 200),
     "GET /metrics": Answers(200, 200, 200),
@@ -213,6 +222,9 @@ class Bench:
             "job_id": job.json()["id"],
             "user_id": "user-1",
             "device_id": "phone",
+            "kind": "email",
+            "app": "demo",
+            "receipt": "x" * 38,
             "token": "token-1",
             "prefix": made.prefix,
         }

@@ -12,7 +12,8 @@ from tests.contract.bench import notification
 from waypost.domain.content import UNREADABLE
 from waypost.domain.notification import Lane
 from waypost.domain.recipient import Recipient
-from waypost.domain.routing import RULES, RoutingTable
+from waypost.domain.routing import RoutingTable
+from waypost.domain.rules import RULES
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import MINUTE_MS, Instant, later
 from waypost.pipeline.route import plan

@@ -44,7 +44,7 @@ def test_what_is_still_under_way_is_named_by_what_replaces_the_task() -> None:
 
 
 def test_what_waits_is_left_to_the_store() -> None:
-    listed = (*targets(1), Target(1, DeviceId("+49"), Channel("sms"), waits=WaitsFor(0, 30)))
+    listed = (*targets(1), Target(1, DeviceId("+49"), Channel("sms"), waits=WaitsFor((0,), 30)))
     result = fold(None, Settled(MADE, (sent(0, START),), listed), None, START)
     assert (result.receipts, result.waiting) == ({}, ())
     assert result.decided is not None and result.decided.settled.targets == listed

@@ -22,12 +22,7 @@ from waypost.domain.recipient import Recipient
 from waypost.domain.routing import (
     DEVICE_MOVED,
     DEVICE_NOT_FOUND,
-    INACTIVE,
     NO_CREDENTIAL,
-    NOT_CHOSEN,
-    OTHER_USE,
-    RULES,
-    UNKNOWN_PLATFORM,
     Candidate,
     Deferred,
     LeftOut,
@@ -37,6 +32,7 @@ from waypost.domain.routing import (
     Rule,
     Verdict,
 )
+from waypost.domain.rules import INACTIVE, NOT_CHOSEN, OTHER_USE, RULES, UNKNOWN_PLATFORM
 from waypost.domain.settlement import Parked, Suppressed
 from waypost.domain.time import later
 

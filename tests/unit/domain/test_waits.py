@@ -22,13 +22,15 @@ from waypost.domain.amendment import (
 from waypost.domain.channel import Channel
 from waypost.domain.delivery import Target
 from waypost.domain.ids import AppId, DeviceId, NotificationId, format_id
+from waypost.domain.moves import DeliveryMoved
 from waypost.domain.progress import Progress
 from waypost.domain.replay import new_round
-from waypost.domain.settlement import Change, Expired, Settlement
+from waypost.domain.settlement import Change, Expired, Parked, Settlement
 from waypost.domain.status import DELIVERY_TRANSITIONS, FINAL, NOTIFICATION_TRANSITIONS, DeliveryStatus
 from waypost.domain.time import SECOND_MS, Instant, later
 from waypost.domain.waits import CONFIRMED_ELSEWHERE, Wait, WaitsFor, WaitsUntil
 
+PARKED = Parked("breaker:demo/apns", later(NOW, 3_600 * SECOND_MS))
 LATER = later(NOW, 30 * SECOND_MS)
 (FIRST,) = targets(1)
 D = DeliveryStatus
@@ -41,7 +43,7 @@ def waiting(n: int, wait: Wait | None, suppressed: str | None = None) -> Target:
 
 def fallback(*changes: Change, first: Target = FIRST, seconds: int = 30, status: D = D.DELIVERED) -> Progress:
     """A target, and one that stands in for it, after a first settle."""
-    listed = (first, waiting(1, WaitsFor(0, seconds, status)))
+    listed = (first, waiting(1, WaitsFor((0,), seconds, status)))
     return FRESH.settle(changes, NOW, listed).progress
 
 
@@ -68,28 +70,57 @@ class TestWaits:
         progress = FRESH.settle([], NOW, (waiting(0, WaitsUntil(LATER)),)).progress
         assert (due(progress, 0), progress.is_final) == (LATER, False)
 
-    def test_for_a_sibling_that_is_not_settled_yet(self) -> None:
+    def test_for_a_sibling_of_which_nothing_was_written_yet(self) -> None:
         assert due(fallback()) is None
-        assert due(fallback(change(0, AGAIN))) is None
-        assert due(fallback(change(0, INTENT))) is None
 
     @pytest.mark.parametrize(
         ("settlement", "waits_s"),
-        [(SENT, 30), (UNSURE, 30), (DEAD, 0), (Expired(), 0)],
-        ids=["sent", "unsure", "dead", "over"],
+        [(SENT, 30), (UNSURE, 30), (DEAD, 0), (Expired(), 0), (AGAIN, 30), (PARKED, 30), (INTENT, 30)],
+        ids=["sent", "unsure", "dead", "over", "again", "parked", "intent"],
     )
-    def test_the_wait_begins_with_the_settlement_that_it_follows(self, settlement: Settlement, waits_s: int) -> None:
+    def test_the_wait_begins_with_what_is_written_first_of_it(self, settlement: Settlement, waits_s: int) -> None:
         step = fallback().settle([change(0, settlement)], NOW)
         assert due(step.progress) == later(NOW, waits_s * SECOND_MS)
         assert [each.n for each in step.changed] == [0, 1]
         assert not step.finished
 
+    def test_a_provider_that_is_away_makes_no_fallback_late(self) -> None:
+        """The wait began with the first attempt; what comes of the second changes nothing, unless it is the end."""
+        waits = fallback(change(0, AGAIN))
+        assert due(waits) == LATER
+        second = change(0, SENT, attempt=2)
+        assert due(waits.settle([msgspec.structs.replace(second, at=LATER)], later(NOW, SECOND_MS)).progress) == LATER
+        assert due(waits.settle([change(0, DEAD, attempt=2)], later(NOW, SECOND_MS)).progress) == later(NOW, SECOND_MS)
+
+    def test_one_of_several_siblings_is_enough(self) -> None:
+        listed = (*targets(2), waiting(2, WaitsFor((0, 1), 30)))
+        progress = FRESH.settle([change(0, DEAD)], NOW, listed).progress
+        assert due(progress, 2) == LATER, "the other one may still reach it"
+        progress = progress.settle([change(1, SENT)], NOW).progress
+        step, _ = progress.confirm(confirm(1), LeasedTargets(), NOW)
+        assert stands(step.progress) == ["failed", "delivered", "cancelled"]
+
+    def test_it_is_due_at_once_when_the_last_of_several_siblings_fails(self) -> None:
+        listed = (*targets(2), waiting(2, WaitsFor((0, 1), 30)))
+        progress = FRESH.settle([change(0, DEAD)], NOW, listed).progress
+        soon = later(NOW, SECOND_MS)
+        assert due(progress.settle([change(1, DEAD)], soon).progress, 2) == soon
+
+    def test_what_was_taken_and_came_back_is_not_waited_for(self) -> None:
+        order = Confirm(AppId("demo"), ID, 0, D.FAILED, LATER, "30005", "unknown handset", b"hash")
+        soon = later(NOW, SECOND_MS)
+        step, answer = fallback(change(0, SENT)).confirm(order, LeasedTargets(), soon)
+        assert (due(step.progress), answer) == (soon, Confirmed(D.FAILED))
+        (move,) = step.moves
+        assert isinstance(move, DeliveryMoved)
+        assert (move.after, move.code, move.gone_since, move.token_hash) == (D.FAILED, "30005", LATER, b"hash")
+
     def test_a_sibling_that_nobody_can_reach_is_not_waited_for(self) -> None:
         assert due(fallback(first=msgspec.structs.replace(FIRST, suppressed="no_credential"))) == NOW
-        assert due(FRESH.settle([], NOW, (*targets(1), waiting(1, WaitsFor(7, 30)))).progress) == NOW
+        assert due(FRESH.settle([], NOW, (*targets(1), waiting(1, WaitsFor((7,), 30)))).progress) == NOW
 
     def test_nobody_waits_for_a_higher_number_or_itself(self) -> None:
-        listed = (waiting(0, WaitsFor(1, 30)), waiting(1, WaitsFor(1, 30)))
+        listed = (waiting(0, WaitsFor((1,), 30)), waiting(1, WaitsFor((1,), 30)))
         progress = FRESH.settle([], NOW, listed).progress
         assert (due(progress, 0), due(progress, 1)) == (NOW, NOW)
 
@@ -99,14 +130,14 @@ class TestWaits:
         assert step.finished
 
     def test_the_end_of_one_that_waited_begins_the_next_wait(self) -> None:
-        listed = (*targets(1), waiting(1, WaitsFor(0, 30)), waiting(2, WaitsFor(1, 60)))
+        listed = (*targets(1), waiting(1, WaitsFor((0,), 30)), waiting(2, WaitsFor((1,), 60)))
         progress = FRESH.settle([change(0, SENT)], NOW, listed).progress
         assert (due(progress), due(progress, 2)) == (LATER, None)
         progress = progress.settle([msgspec.structs.replace(change(1, SENT), at=LATER)], LATER).progress
         assert due(progress, 2) == later(LATER, 60 * SECOND_MS)
 
     def test_one_confirmation_ends_the_whole_chain(self) -> None:
-        listed = (*targets(1), waiting(1, WaitsFor(0, 30)), waiting(2, WaitsFor(1, 60)))
+        listed = (*targets(1), waiting(1, WaitsFor((0,), 30)), waiting(2, WaitsFor((1,), 60)))
         progress = FRESH.settle([change(0, SENT)], NOW, listed).progress
         step, _ = progress.confirm(confirm(), LeasedTargets(), NOW)
         assert (stands(step.progress), step.progress.status) == (["delivered", "cancelled", "cancelled"], "delivered")
@@ -152,7 +183,7 @@ class TestConfirm:
     def test_what_is_foreign_is_harmless(self) -> None:
         assert FRESH.confirm(confirm(), LeasedTargets(), NOW)[1] == NotConfirmed(None)
         assert fallback(change(0, SENT)).confirm(confirm(7), LeasedTargets(), NOW)[1] == NotConfirmed(None)
-        assert fallback(change(0, SENT)).confirm(confirm(status=D.FAILED), LeasedTargets(), NOW)[1] == NotConfirmed(
+        assert fallback(change(0, SENT)).confirm(confirm(status=D.EXPIRED), LeasedTargets(), NOW)[1] == NotConfirmed(
             D.SENT
         )
 
@@ -203,13 +234,19 @@ def test_one_answer_stands_for_all_of_a_collapse_key() -> None:
     assert together([Withdrawn(1, 1), TooLate(2)]) == TooLate(3)
 
 
+SIBLINGS = st.lists(st.integers(0, 3), max_size=3).map(tuple)
 WAITS = st.one_of(
     st.none(),
     st.builds(WaitsUntil, st.just(LATER)),
-    st.builds(WaitsFor, st.integers(0, 3), st.just(30), st.sampled_from([D.SENT, D.DELIVERED, D.OPENED])),
+    st.builds(
+        WaitsFor,
+        SIBLINGS,
+        st.just(30),
+        st.sampled_from([D.SENT, D.DELIVERED, D.OPENED]),
+    ),
 )
 SETTLEMENTS = st.sampled_from([SENT, AGAIN, DEAD, INTENT, UNSURE, Expired()])
-CONFIRMS = st.builds(confirm, st.integers(0, 3), st.sampled_from([D.SENT, D.DELIVERED, D.OPENED]))
+CONFIRMS = st.builds(confirm, st.integers(0, 3), st.sampled_from([D.SENT, D.DELIVERED, D.OPENED, D.FAILED]))
 
 
 @given(

@@ -19,7 +19,8 @@ from waypost.domain.dedup import ClaimKind
 from waypost.domain.device import Platform, Registration, is_token_alone
 from waypost.domain.errors import Fault, InvalidRequest
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
-from waypost.domain.routing import RULES, Deferred, LeftOut, RoutingTable, Rule
+from waypost.domain.routing import Deferred, LeftOut, RoutingTable, Rule
+from waypost.domain.rules import RULES
 from waypost.domain.settlement import Suppressed
 from waypost.domain.submission import Defaults, Submission
 from waypost.domain.submitted_device import SubmittedAddress

@@ -16,7 +16,8 @@ from waypost.domain.delivery import OpenTarget, Target
 from waypost.domain.device import Device, Platform, TokenUse
 from waypost.domain.ids import AppId, DeviceId, UserId
 from waypost.domain.recipient import Recipient
-from waypost.domain.routing import RULES, RoutingTable
+from waypost.domain.routing import RoutingTable
+from waypost.domain.rules import RULES
 from waypost.domain.settlement import Suppressed
 from waypost.pipeline.route import plan, poisoned
 from waypost.ports.work import WorkItem

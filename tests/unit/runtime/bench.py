@@ -24,7 +24,8 @@ from waypost.domain.notification import Guarantee, Lane, Notification
 from waypost.domain.outcome import Outcome, Taken
 from waypost.domain.recipient import FactsReader
 from waypost.domain.retry import RetryRules
-from waypost.domain.routing import RULES, Renderer, RoutingTable, Rule
+from waypost.domain.routing import Renderer, RoutingTable, Rule
+from waypost.domain.rules import RULES
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import DAY_MS, Instant, later
 from waypost.ports.sender import Capabilities, Health, Rendered, Report

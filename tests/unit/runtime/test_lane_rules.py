@@ -16,7 +16,8 @@ from waypost.domain.ids import AppId, DeviceId, UserId
 from waypost.domain.message import Message
 from waypost.domain.outcome import Outcome, Refused, Taken
 from waypost.domain.recipient import Recipient
-from waypost.domain.routing import After, Candidate, Deferred, LeftOut, Question, Rule, with_rules
+from waypost.domain.routing import After, Candidate, Deferred, LeftOut, Question, Rule
+from waypost.domain.rules import with_rules
 from waypost.domain.settlement import Suppressed
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import HOUR_MS, SECOND_MS, later
@@ -61,7 +62,7 @@ def _fallback(_: Question, there: Sequence[Candidate]) -> list[Candidate]:
     """A rule that tells a phone where the device does not confirm in half a minute."""
     first = there[0].name
     phone = Audience(Channel("fcm"), "phone", "ann")
-    return [Candidate(DeviceId(phone.label), phone, phone.channel, after=After(first, 30))]
+    return [Candidate(DeviceId(phone.label), phone, phone.channel, after=After((first,), 30))]
 
 
 @pytest.mark.parametrize("ends", [Taken("id"), Refused("400", "bad"), None])
@@ -110,7 +111,7 @@ def _left_out(_: Question, candidate: Candidate) -> LeftOut | None:
 
 def _alone(_question: Question, _there: Sequence[Candidate]) -> list[Candidate]:
     phone = Audience(Channel("fcm"), "phone", "ann")
-    return [Candidate(DeviceId(phone.label), phone, phone.channel, after=After(DeviceId("ann-apns"), 30))]
+    return [Candidate(DeviceId(phone.label), phone, phone.channel, after=After((DeviceId("ann-apns"),), 30))]
 
 
 async def test_rules_ask_what_features_know_of_the_user_and_messages_are_made_for_it(bench: LaneBench) -> None:

@@ -99,15 +99,16 @@ def _overrides(structs: Any) -> dict[str, Any]:
     return {channel: _plain(struct) for channel, struct in structs.items()}
 
 
-def _actions(actions: Iterable[pb.Action]) -> list[dict[str, Any]]:
-    return [_given(action) for action in actions]
+def _each_given(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    return [_given(each) for each in messages]
 
 
 _READERS: dict[str, Callable[[Any], Any]] = {
     "to": _given,
     "device": _given,
     "device_ids": list,
-    "actions": _actions,
+    "actions": _each_given,
+    "channels": _each_given,
     "data": _plain,
     "overrides": _overrides,
     "scheduled_at": _moment,

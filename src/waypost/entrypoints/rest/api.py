@@ -76,6 +76,8 @@ class Api(Struct, frozen=True):
     """The channels that overrides may name."""
     platforms: tuple[Platform, ...] = ()
     """The platforms of devices."""
+    canonical: Mapping[Platform, Callable[[str], str]] = {}
+    """Brings an address of a platform into its channel's own form."""
     device_checks: Mapping[AppId, Mapping[Platform, RegistrationCheck]] = {}
     """The checks for what the channel of each platform could never send to, in each app."""
 

@@ -56,8 +56,9 @@ class ExplainedTargetView(Struct, frozen=True):
         Meta(description="The topic or push service whose refusals would stop it, if any."),
     ] = None
     waits_for: Annotated[
-        str | None, Meta(description="The target that it waits for first, and is not sent if that one is confirmed.")
-    ] = None
+        tuple[str, ...],
+        Meta(description="The targets that it waits for first; it is not sent if one of them is confirmed in time."),
+    ] = ()
 
 
 class RulingView(Struct, frozen=True):
@@ -124,7 +125,7 @@ def _view(explanation: Explanation) -> ExplanationView:
 def _target(target: ExplainedTarget) -> ExplainedTargetView:
     rendered = None if target.rendered is None else _rendered(target.rendered)
     credential = None if target.credential is None else str(target.credential)
-    waits_for = None if target.after is None else target.after.name
+    waits_for = () if target.after is None else target.after.names
     return ExplainedTargetView(
         target.n, target.device_id, target.channel, target.suppressed, credential, rendered, target.scope, waits_for
     )

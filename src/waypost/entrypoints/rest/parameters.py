@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import unquote
 
 from litestar import Request
@@ -37,6 +37,8 @@ PathId = Annotated[str, PathParameter(description="The notification's id.")]
 PathJob = Annotated[str, PathParameter(description="The job's id.")]
 PathIdentity = Annotated[str, PathParameter(description="Percent-encode characters that a path cannot hold.")]
 """A user or device as it stands in the path; ``identity_in`` reads it."""
+ContactKind = Literal["phone", "email", "url"]
+PathContact = Annotated[str, PathParameter(description="`phone`, `email` or `url`.")]
 
 PATH_KINDS = {
     "notification_id": IdText,
@@ -44,6 +46,9 @@ PATH_KINDS = {
     "user_id": Identity,
     "device_id": Identity,
     "token": TokenText,
+    "kind": ContactKind,
+    "app": Identity,
+    "receipt": Identity,
     "prefix": PrefixText,
 }
 """The types of path parameters once they are read."""
@@ -55,6 +60,15 @@ def id_in(path_part: str) -> NotificationId:
         return parse_id(path_part)
     except ValueError:
         raise NotFound("no such notification") from None
+
+
+def contact_in(path_part: str) -> ContactKind:
+    """Read the kind of a contact; NotFound where it is none."""
+    match path_part:
+        case "phone" | "email" | "url" as kind:
+            return kind
+        case _:
+            raise NotFound("no such kind of contact; there are phone, email and url")
 
 
 def identity_in(path_part: str, name: str) -> str:

@@ -49,6 +49,8 @@ class RestSettings(Struct, frozen=True, kw_only=True):
     operating_listen: Listen | None = None
     """The address of `/metrics` and `/health/…` alone, `host:port`, unencrypted; then `/metrics` is served nowhere
     else. Unset, all are served beside the API."""
+    public_url: Annotated[str, Meta(pattern=r"^https?://[^\s/?#]+(/[^\s?#]*[^\s?#/])?\Z")] | None = None
+    """The address at which devices and providers reach this API from outside, such as `https://push.example.com`."""
     cors_origins: tuple[Origin, ...] = ()
     """The origins of web pages that may call the API, each in full, such as `https://app.example.com`: their users
     bring tokens of their own, no cookie is looked at. Unset, a page calls it by a path of its own origin alone."""

@@ -8,6 +8,8 @@ from typing import Final
 
 from litestar.handlers import HTTPRouteHandler
 
+from waypost.entrypoints.rest.answers import spoken_of
+
 BODY_METHODS: Final = frozenset({"POST", "PUT", "PATCH"})
 _PARAMETER = re.compile(r"\{[^}]*\}")
 
@@ -25,8 +27,10 @@ class TakenBodies:
 
 
 def _paths(routes: Iterable[HTTPRouteHandler], method: str) -> list[str]:
+    """List the paths of *method*; where nobody is known, only those that say that they read a body."""
+    taking = [each for each in routes if method in {str(one) for one in each.http_methods}]
     return sorted(
-        path for route in routes if method in {str(each) for each in route.http_methods} for path in route.paths
+        path for each in taking if (spoken := spoken_of(each)).access or spoken.body is not None for path in each.paths
     )
 
 

@@ -121,5 +121,6 @@ class Settlements:
 
 def intends(settled: Settled) -> bool:
     """Tell whether *settled* goes on record before the bytes leave."""
-    at_most_once = settled.notification.guarantee is Guarantee.AT_MOST_ONCE
-    return at_most_once and any(isinstance(change.settlement, Intent) for change in settled.changes)
+    notification = settled.notification
+    may_intend = notification.guarantee is Guarantee.AT_MOST_ONCE or bool(notification.content.channels)
+    return may_intend and any(isinstance(change.settlement, Intent) for change in settled.changes)

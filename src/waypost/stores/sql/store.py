@@ -14,6 +14,7 @@ from waypost.stores.sql.bulk import SqlBulk
 from waypost.stores.sql.bulk_views import SqlBulkViews
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.dedup import SqlDedup
+from waypost.stores.sql.device_events import SqlDeviceEvents
 from waypost.stores.sql.devices import SqlDevices
 from waypost.stores.sql.engine import Joined
 from waypost.stores.sql.engines import engine_of
@@ -57,6 +58,7 @@ class Store:
         self.outbox = SqlOutboxView(database)
         self.opt_outs = SqlOptOuts(database)
         self.marks = SqlMarks(database)
+        self.device_events = SqlDeviceEvents(database)
         self.audit = SqlAudit(database)
         self.erasures = SqlErasures(database, beside)
         self.ledger = SqlLedger(database)
