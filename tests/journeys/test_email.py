@@ -1,4 +1,4 @@
-"""A reader gets an e-mail, by a real service and a real mail server; a process that dies in between repeats the same."""
+"""A reader gets an e-mail by a real service and mail server; a process that dies in between repeats the same one."""
 
 from __future__ import annotations
 

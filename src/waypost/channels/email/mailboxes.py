@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-import idna
-
 from waypost.domain.device import Registration, RegistrationCheck, is_token_alone
 from waypost.domain.errors import Fault
 from waypost.domain.ids import AppId
@@ -25,6 +23,8 @@ _DOMAIN = re.compile(rf"(?:{_LABEL}\.)+(?=[a-z0-9-]*[a-z]){_LABEL}")
 
 def canonical(text: str) -> str:
     """Return the mailbox with its domain in lower case and ASCII; what is none comes back as it was."""
+    import idna  # noqa: PLC0415 - whoever reads a configuration needs no tables of Unicode
+
     local, at, domain = text.strip().rpartition("@")
     if not at:
         return text
