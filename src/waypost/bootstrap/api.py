@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from waypost.adapters.prometheus.sink import PrometheusSink
 from waypost.bootstrap import features
 from waypost.bootstrap.registry import installed
-from waypost.bootstrap.senders import content_checks, registration_checks
+from waypost.bootstrap.senders import content_checks, registration_checks, sections_of
 from waypost.bootstrap.stacks import StackParts
 from waypost.config import Config
 from waypost.entrypoints.callers import Authenticator
@@ -108,6 +109,11 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
         operating_only=Role.API not in config.does(),
         channels=tuple(plugin.channel for plugin in plugins),
         platforms=tuple(sorted(context.routing.channels)),
+        callbacks={
+            credential: partial(plugin.callback, section)
+            for credential, (plugin, section) in sections_of(config).items()
+            if plugin.callback is not None
+        },
         canonical={platform: plugin.canonical for plugin in plugins for platform in plugin.platforms},
         device_checks={app: registration_checks(app, chosen, plugins) for app, chosen in config.apps.items()},
     )

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from waypost.features.audit import AUDIT
 from waypost.features.bulk import BULK
+from waypost.features.callbacks import CALLBACKS
 from waypost.features.erasure import ERASURE
 from waypost.features.feature import Feature
 from waypost.features.keys import KEYS
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from waypost.stores.sql.store import Store
     from waypost.telemetry import Telemetry
 
-FEATURES: tuple[Feature, ...] = (BULK, OPT_OUTS, ERASURE, AUDIT, KEYS, MARKS, RECEIPTS)
+FEATURES: tuple[Feature, ...] = (BULK, OPT_OUTS, ERASURE, AUDIT, KEYS, MARKS, RECEIPTS, CALLBACKS)
 """The list of features, to which each new one is added."""
 
 

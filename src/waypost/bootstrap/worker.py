@@ -100,7 +100,8 @@ async def work(
     async with _opened(config, slot, peers, clock, telemetry) as on:
         tls = server_tls(config)
         sections = Sections(config, config_path, partial(load, config_path, os.environ))
-        means = Means(clock, telemetry, run_dir_of(config), slot, ahead=connect_ahead(config))
+        public_url, ahead = config.rest.public_url, connect_ahead(config)
+        means = Means(clock, telemetry, run_dir_of(config), slot, public_url=public_url, ahead=ahead)
         credentials = credentials_of(config, means, sections)
         senders = {name: credential.sender for name, credential in credentials.items()}
         rates = rate_gates(config, on.limiter, clock, telemetry)

@@ -17,6 +17,7 @@ from waypost.domain.errors import Fault
 from waypost.domain.ids import AppId
 from waypost.domain.limits import TokenBucket
 from waypost.domain.routing import Rule
+from waypost.ports.callbacks import ReadCallback
 from waypost.ports.clock import Clock
 from waypost.ports.sender import Sender
 from waypost.telemetry import Telemetry
@@ -33,6 +34,8 @@ class Means(Struct, frozen=True):
     """The folder of small files that the workers of this machine share; None where nothing is to be shared."""
     slot: int = 0
     """The number of the worker, from 0 to 63: no two of a machine at once have the same."""
+    public_url: str | None = None
+    """The address at which providers reach this API; None where they cannot."""
     ahead: bool = True
     """Whether a sender connects, and asks for access, before it has something to send; not where there are many."""
 
@@ -85,5 +88,7 @@ class SenderPlugin(Struct, frozen=True, kw_only=True):
     to only where it is named."""
     canonical: Callable[[str], str] = str
     """Returns an address as it is stored, of one that people may write in several ways; what is none comes back."""
+    callback: ReadCallback | None = None
+    """Reads what its provider posts of what became of a message (``POST /callbacks/<app>/<credential>``)."""
     own_fields: tuple[str, ...] = ()
     """The fields of a submission that speak of this channel alone: refused in an app without a section."""

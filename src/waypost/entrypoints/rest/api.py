@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from litestar import Request
@@ -11,6 +11,7 @@ from litestar.handlers import HTTPRouteHandler
 from msgspec import Struct
 
 from waypost.domain.channel import Channel
+from waypost.domain.credential import CredentialId
 from waypost.domain.device import Platform, RegistrationCheck
 from waypost.domain.ids import AppId
 from waypost.entrypoints.callers import Authenticator
@@ -21,6 +22,7 @@ from waypost.pipeline.explain import Explain
 from waypost.pipeline.intake import Caller, Intake
 from waypost.ports.audit import Audit
 from waypost.ports.bulk import OptOuts
+from waypost.ports.callbacks import CallbackRequest, TargetReport
 from waypost.ports.clock import Clock
 from waypost.ports.devices import Devices
 from waypost.ports.erasure import Erasures
@@ -76,6 +78,8 @@ class Api(Struct, frozen=True):
     """The channels that overrides may name."""
     platforms: tuple[Platform, ...] = ()
     """The platforms of devices."""
+    callbacks: Mapping[CredentialId, Callable[[CallbackRequest], Sequence[TargetReport]]] = {}
+    """Reads what the provider of each credential posts of what became of messages."""
     canonical: Mapping[Platform, Callable[[str], str]] = {}
     """Brings an address of a platform into its channel's own form."""
     device_checks: Mapping[AppId, Mapping[Platform, RegistrationCheck]] = {}

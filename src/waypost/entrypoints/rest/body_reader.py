@@ -26,9 +26,11 @@ class BodyReader:
         self._settings = settings
         self._held_bytes = 0
 
-    async def read(self, headers: Iterable[tuple[bytes, bytes]], receive: Receive, limit_bytes: int) -> bytes:
+    async def read(
+        self, headers: Iterable[tuple[bytes, bytes]], receive: Receive, limit_bytes: int, *, any_type: bool = False
+    ) -> bytes:
         """Read the body; RequestRefused where it is too large, too slow or not JSON, Unavailable while too many are
-        being read.
+        being read. *any_type* takes what is not JSON as well.
         """
         declared = _declared(headers)
         if declared is not None and declared > limit_bytes:
@@ -39,7 +41,7 @@ class BodyReader:
         except TimeoutError:
             why = f"the body took more than {self._settings.body_timeout_s:g} s"
             raise RequestRefused(ErrorCode.REQUEST_TIMEOUT, why, closes=True) from None
-        if body:
+        if body and not any_type:
             _check_type(headers)
         return body
 

@@ -49,6 +49,9 @@ Headers = Sequence[tuple[str, str]]
 _LARGE = frozenset({"/v1/notifications/batch", "/v1/bulk"})
 """Paths whose bodies may be as large as a batch."""
 _WRITES = BODY_METHODS | {"DELETE"}
+_REPORTED = "/callbacks/"
+_REPORT_LIMIT_BYTES = 64 * 1024
+"""The most bytes of a provider's report, whose sender is known by the signature over them alone."""
 _KEYED = ("/v1/", envelope.PREFIX)
 _CREDENTIALS = frozenset({b"authorization", b"x-api-key"})
 _ONCE = frozenset({b"idempotency-key", b"content-type"})
@@ -97,7 +100,8 @@ class RequestHandler:
         body = b""
         if self._taken.takes(method, path) and not _is_upload(method, path):
             limit = self._limit_of(path)
-            body = await self._bodies.read(scope["headers"], exchange.receive, limit)
+            is_report = path.startswith(_REPORTED)
+            body = await self._bodies.read(scope["headers"], exchange.receive, limit, any_type=is_report)
             exchange.body_read = True
         if submit is not None:
             self._api.intake.shed(scope["user"].app)
@@ -143,6 +147,8 @@ class RequestHandler:
 
     def _limit_of(self, path: str) -> int:
         settings = self._api.settings
+        if path.startswith(_REPORTED):
+            return _REPORT_LIMIT_BYTES
         return settings.batch_limit_bytes if path in _LARGE else settings.body_limit_bytes
 
 

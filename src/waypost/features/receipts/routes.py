@@ -30,8 +30,9 @@ from waypost.entrypoints.rest.bodies import IdText
 from waypost.entrypoints.rest.parameters import PathId, id_in
 from waypost.entrypoints.rest.serving import VOUCH
 from waypost.entrypoints.rest.views import Timestamp
-from waypost.features.receipts.recording import UNSETTLED, record
+from waypost.features.receipts.recording import record
 from waypost.features.receipts.settings import secret_of
+from waypost.pipeline.confirm import UNSETTLED
 
 LIMIT = 1_000
 """Receipts of one request."""

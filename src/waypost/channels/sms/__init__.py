@@ -1,0 +1,1 @@
+"""SMS through Twilio's Messages API."""

@@ -1,0 +1,46 @@
+"""The channel ``sms``: text messages to telephones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from waypost.channels.sms.payload import message_faults
+from waypost.channels.sms.registration import canonical, registration_check
+from waypost.channels.sms.settings import CHANNEL, SmsSettings
+from waypost.domain.credential import CredentialId
+from waypost.domain.device import PHONE
+from waypost.domain.limits import TokenBucket
+from waypost.ports.callbacks import CallbackRequest, TargetReport
+from waypost.ports.plugin import Means, SenderPlugin
+
+if TYPE_CHECKING:
+    from waypost.channels.sms.sender import SmsSender
+
+
+def _build(credential: CredentialId, settings: SmsSettings, means: Means) -> SmsSender:
+    from waypost.channels.sms.sender import SmsSender
+
+    return SmsSender(credential, settings, clock=means.clock, telemetry=means.telemetry, public_url=means.public_url)
+
+
+def _read_callback(settings: SmsSettings, request: CallbackRequest) -> Sequence[TargetReport]:
+    from waypost.channels.sms.callbacks import reports
+    from waypost.channels.sms.sender import read_secret
+
+    return reports(read_secret(str(CHANNEL), "auth_token_file", settings.auth_token_file), request)
+
+
+PLUGIN: Final = SenderPlugin(
+    channel=CHANNEL,
+    title="Twilio",
+    platforms=(PHONE,),
+    settings=SmsSettings,
+    build=_build,
+    content_check=message_faults,
+    registration_check=registration_check,
+    canonical=canonical,
+    family=str(CHANNEL),
+    rate=TokenBucket(100, 10.0),
+    callback=_read_callback,
+)
