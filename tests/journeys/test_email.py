@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+import aiohttp
 import pytest
 
 from tests.journeys.harness import Json, Service, running, until
 
+PASSWORD = "a password of 24 bytes.."
 MAILBOX = "ann@xn--bcher-kva.example"
 
 
@@ -17,6 +20,7 @@ def account(service: Service) -> Json:
     """The lab's mail server, with all that a message can have."""
     made = service.lab.directory
     (made / "unsubscribe-key").write_text("k" * 32)
+    (made / "callback-password").write_text(PASSWORD)
     return {
         "host": "127.0.0.1",
         "port": urlsplit(service.lab.urls["email"]).port,
@@ -28,6 +32,7 @@ def account(service: Service) -> Json:
         "dkim_selector": "lab",
         "unsubscribe_url": "https://example.com/u/{token}",
         "unsubscribe_key_file": f"{made}/unsubscribe-key",
+        "callback_password_file": f"{made}/callback-password",
     }
 
 
@@ -106,3 +111,68 @@ async def test_a_push_alone_goes_to_no_mailbox(tmp_path: Path) -> None:
 
         await until(finished, "the end of a notification without targets")
         assert await mail(service, said["id"]) == []
+
+
+@pytest.mark.asyncio
+async def test_a_message_that_comes_back_fails_and_its_mailbox_is_forgotten(tmp_path: Path) -> None:
+    """A mail server's own report, piped to us; who does not know the password changes nothing."""
+    async with running(tmp_path, start=False) as service:
+        service.configure(workers=1, app={"email": account(service)})
+        await service.start()
+        await service.ask("PUT", "/v1/users/ann/contacts/email", {"address": MAILBOX})
+        sent = await told(service)
+        await until(lambda: service.is_sent(sent), "an e-mail that was taken")
+        (got,) = await mail(service, sent)
+        report = DSN.replace("MESSAGE-ID", got["message_id"]).replace("\n", "\r\n").encode()
+        assert await posted(service, report, "guessed") == 403
+        assert await service.is_sent(sent)
+        assert await posted(service, report, PASSWORD) == 204
+
+        async def failed() -> Json | None:
+            receipts = (await service.ask("GET", f"/v1/notifications/{sent}"))[1]["receipts"]
+            return receipts[0] if receipts[0]["status"] == "failed" else None
+
+        assert (await until(failed, "the receipt of what came back"))["code"] == "bounce_5.1.1"
+
+        async def forgotten() -> bool:
+            contacts = (await service.ask("GET", "/v1/users/ann/contacts"))[1]["contacts"]
+            return not any(each.get("active", True) for each in contacts)
+
+        await until(forgotten, "the end of the contact")
+
+
+async def posted(service: Service, body: bytes, password: str) -> int:
+    """The status of a mail server's report."""
+    login = base64.b64encode(f"waypost:{password}".encode()).decode()
+    headers = {"content-type": "message/rfc822", "authorization": f"Basic {login}"}
+    url = f"{service.url}/callbacks/demo/email/default"
+    async with aiohttp.request("POST", url, data=body, headers=headers) as answer:
+        return answer.status
+
+
+DSN = """From: MAILER-DAEMON@mx.example.net
+Subject: Undelivered Mail Returned to Sender
+MIME-Version: 1.0
+Content-Type: multipart/report; report-type=delivery-status; boundary="b1"
+
+--b1
+Content-Type: text/plain
+
+I'm sorry to have to inform you that your message could not be delivered.
+
+--b1
+Content-Type: message/delivery-status
+
+Reporting-MTA: dns; mx.example.net
+
+Final-Recipient: rfc822; ann@xn--bcher-kva.example
+Action: failed
+Status: 5.1.1
+
+--b1
+Content-Type: text/rfc822-headers
+
+Message-ID: MESSAGE-ID
+
+--b1--
+"""

@@ -6,18 +6,19 @@ import socket
 import ssl
 from email.utils import parseaddr
 from ipaddress import ip_address
-from pathlib import Path
 
 from msgspec import Struct
 
 from waypost.channels.email.dkim import DkimSigner, read_signer
 from waypost.channels.email.mailboxes import canonical, why_no_mailbox
 from waypost.channels.email.message import Author
+from waypost.channels.email.secrets import read_line
 from waypost.channels.email.settings import EmailSettings, Security
 from waypost.channels.email.unsubscribing import read_unsubscribing
 from waypost.domain.errors import ConfigurationError
 
 _PORTS: dict[Security, int] = {"starttls": 587, "tls": 465, "none": 25}
+_CALLBACK_PASSWORD_BYTES = 16
 
 
 class Access(Struct, frozen=True):
@@ -46,6 +47,11 @@ def read_access(section: str, settings: EmailSettings) -> Access:
     if (secret is None) != (settings.username is None):
         missing = "username" if settings.username is None else "password_file"
         raise ConfigurationError(f"{section}.{missing}", "a user name and a password or token belong together")
+    if settings.callback_password_file:
+        password = read_line(f"{section}.callback_password_file", settings.callback_password_file)
+        if len(password) < _CALLBACK_PASSWORD_BYTES:
+            why = f"must hold at least {_CALLBACK_PASSWORD_BYTES} bytes"
+            raise ConfigurationError(f"{section}.callback_password_file", why)
     return Access(
         host=settings.host,
         port=settings.port or _PORTS[settings.security],
@@ -53,8 +59,8 @@ def read_access(section: str, settings: EmailSettings) -> Access:
         tls=None if settings.security == "none" else _trust(section, settings.ca_file),
         our_name=_our_name(),
         username=settings.username,
-        password=_secret(f"{section}.password_file", settings.password_file),
-        token=_secret(f"{section}.token_file", settings.token_file),
+        password=settings.password_file and read_line(f"{section}.password_file", settings.password_file),
+        token=settings.token_file and read_line(f"{section}.token_file", settings.token_file),
     )
 
 
@@ -92,20 +98,6 @@ def _mailbox(setting: str, text: str) -> str:
     if why := why_no_mailbox(mailbox):
         raise ConfigurationError(setting, why)
     return mailbox
-
-
-def _secret(setting: str, file: str | None) -> str | None:
-    if file is None:
-        return None
-    try:
-        secret = Path(file).read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise ConfigurationError(setting, f"cannot read it: {error.strerror or 'unreadable'}") from None
-    except UnicodeDecodeError:
-        raise ConfigurationError(setting, "is not UTF-8 text") from None
-    if not secret or not secret.isprintable():
-        raise ConfigurationError(setting, "must hold one line")
-    return secret
 
 
 def _trust(section: str, ca_file: str | None) -> ssl.SSLContext:

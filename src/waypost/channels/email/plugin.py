@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from waypost.channels.email.content import content_faults
@@ -10,6 +11,7 @@ from waypost.channels.email.settings import CHANNEL, EmailSettings
 from waypost.domain.credential import CredentialId
 from waypost.domain.device import EMAIL
 from waypost.domain.errors import ConfigurationError
+from waypost.ports.callbacks import CallbackRequest, ForgedCallback, TargetReport
 from waypost.ports.plugin import Means, SenderPlugin
 
 if TYPE_CHECKING:
@@ -27,6 +29,17 @@ def _build(credential: CredentialId, settings: EmailSettings, means: Means) -> E
     return EmailSender(credential, settings, clock=means.clock, telemetry=means.telemetry)
 
 
+def _read_callback(settings: EmailSettings, request: CallbackRequest) -> Sequence[TargetReport]:
+    from waypost.channels.email.callbacks import reports
+    from waypost.channels.email.secrets import read_line
+
+    if settings.callback_password_file is None:
+        raise ForgedCallback
+    return reports(
+        read_line(f"{CHANNEL}.callback_password_file", settings.callback_password_file), settings.provider, request
+    )
+
+
 PLUGIN: Final = SenderPlugin(
     channel=CHANNEL,
     title="E-mail",
@@ -37,4 +50,5 @@ PLUGIN: Final = SenderPlugin(
     registration_check=registration_check,
     family="email",
     canonical=canonical,
+    callback=_read_callback,
 )

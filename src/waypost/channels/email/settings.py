@@ -59,5 +59,8 @@ class EmailSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The name under which the key is published: `<selector>._domainkey.<domain>`."""
     dkim_domain: str | None = None
     """The domain that signs; left out, the sender's."""
+    callback_password_file: str | None = None
+    """A password of at least 16 bytes in the address that the provider posts to; without it nothing it posts is taken.
+    """
     provider: Provider = "smtp"
     """Whose server it is, since callbacks and changed headers differ: `ses`, `postmark`, or any (`smtp`)."""
