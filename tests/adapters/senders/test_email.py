@@ -262,12 +262,12 @@ async def test_a_signature_by_another_key_is_noticed(lab: Lab, settings: EmailSe
 @pytest.mark.asyncio
 async def test_no_text_becomes_a_header(lab: Lab, sender: EmailSender) -> None:
     evil = "Hi\r\nBcc: eve@example.com\r\n\r\nFree money"
-    what = fresh(Content(title=evil, subtitle=evil, body=evil, overrides={Channel(NAME): {"headers": {"X-A": evil}}}))
+    what = fresh(Content(title=evil, subtitle=evil, body=evil, overrides={Channel(NAME): {"headers": {"X-A": "b"}}}))
     assert isinstance(await outcome(sender, to_reader(lab, what)), Taken)
     said = payload_of(lab, accepted(lab, NAME)[0])
     assert said["subject"] == "Hi Bcc: eve@example.com Free money"
     assert "Bcc" not in said["headers"]
-    assert said["headers"]["X-A"] == said["subject"]
+    assert said["headers"]["X-A"] == "b"
 
 
 @pytest.mark.asyncio
@@ -278,6 +278,28 @@ async def test_what_is_nothing_to_read_is_not_sent(lab: Lab, sender: EmailSender
     assert got.code == "nothing_to_read"
     assert sender.render(silent).refused == got.why
     assert accepted(lab, NAME) == []
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("token", "override", "code"),
+    [
+        ("ann@example.com\r\nBcc: eve@example.com", {}, "invalid_mailbox"),
+        ("ann@example.com>\r\nDATA", {}, "invalid_mailbox"),
+        ("ann@example.com", {"text": 1}, "invalid_override"),
+        ("ann@example.com", {"text": "x" * 600_000}, "payload_too_large"),
+    ],
+)
+async def test_what_was_stored_without_being_checked_is_refused(
+    lab: Lab, sender: EmailSender, token: str, override: dict[str, Any], code: str
+) -> None:
+    """An import, or a notification that is older than the section."""
+    one = delivery(EMAIL, token, fresh(Content(title="Hi", overrides={Channel(NAME): override})))
+    got = await outcome(sender, one)
+    assert isinstance(got, Refused)
+    assert got.code == code
+    assert sender.render(one).refused == got.why
+    assert lab.records.counts[NAME].connections_opened == 0
 
 
 @pytest.mark.asyncio

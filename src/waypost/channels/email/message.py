@@ -10,16 +10,19 @@ from email.utils import format_datetime, formataddr
 
 from msgspec import Struct
 
-from waypost.channels.email.content import Text, one_line, text_of
+from waypost.channels.email.content import Text, content_faults, one_line, text_of
 from waypost.channels.email.dkim import DkimSigner, Header, body_hash_of
 from waypost.channels.email.message_ids import REFERENCE_HEADER, message_id_of, reference_of
 from waypost.channels.email.settings import Provider
 from waypost.channels.email.unsubscribing import Unsubscribing
+from waypost.channels.push.payload import too_large
 from waypost.domain.delivery import Delivery
 from waypost.domain.message import Message
+from waypost.domain.outcome import Refused
 
 LIMIT_BYTES = 512 * 1024
 """The most bytes of a message; servers take 10 MB and more, and what is stored of one is 64 KB at most."""
+NOTHING = Refused("nothing_to_read", "a silent notification, or one without texts, is no e-mail")
 _POLICY = SMTP.clone(cte_type="7bit")
 
 
@@ -45,12 +48,16 @@ class Rendering(Struct, frozen=True):
     body_hash: str
 
 
-def render(message: Message, author: Author) -> Rendering | None:
-    """Render what all readers of *message* are told; None where it says nothing to a reader."""
+def render(message: Message, author: Author) -> Rendering | Refused:
+    """Render what all readers of *message* are told, or say why it is no e-mail."""
+    for fault in content_faults(message.content, message.kind):  # it may be older than the app's section
+        return Refused("invalid_override", f"{fault.path}: {fault.why}")
     text = text_of(message)
     if text is None:
-        return None
+        return NOTHING
     mime, body = _body(text)
+    if refusal := too_large(len(body), LIMIT_BYTES):
+        return refusal
     override = message.override
     reply_to = override.get("reply_to", author.reply_to)
     created_at = datetime.fromtimestamp(message.created_at / 1000, UTC)

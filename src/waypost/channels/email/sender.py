@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from waypost.channels.email.access import read_access, read_author
+from waypost.channels.email.mailboxes import why_no_mailbox
 from waypost.channels.email.message import LIMIT_BYTES, Author, Rendering, assemble, render
 from waypost.channels.email.message_ids import message_id_of, reference_of
 from waypost.channels.email.pool import SmtpPool, Task
 from waypost.channels.email.session import Mail
 from waypost.channels.email.settings import CHANNEL, EmailSettings
-from waypost.channels.push.payload import told_alike, too_large
+from waypost.channels.push.payload import told_alike
 from waypost.channels.push.watch import CredentialWatch
 from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
@@ -24,7 +25,6 @@ from waypost.telemetry.sink import Telemetry
 
 WAITING_FOR_EACH: Final = 4
 """Messages that are held for each connection: one on its way, others that need not be fetched first."""
-SILENT: Final = Refused("nothing_to_read", "a silent notification, or one without texts, is no e-mail")
 
 
 class EmailSender:
@@ -65,16 +65,14 @@ class EmailSender:
     def render(self, delivery: Delivery) -> Rendered:
         """Show the message that ``send`` would hand over, without its reader's mailbox."""
         author = self._ready()
-        rendering = render(delivery.message, author)
-        if rendering is None:
-            return Rendered({}, b"", 0, LIMIT_BYTES, SILENT.why)
-        refusal = too_large(len(rendering.body), LIMIT_BYTES)
+        rendering = _for_reader(render(delivery.message, author), delivery)
+        if isinstance(rendering, Refused):
+            return Rendered({}, b"", 0, LIMIT_BYTES, rendering.why)
         return Rendered(
             headers={name: value.decode().replace("\r\n", "").strip() for name, value in rendering.headers},
             body=rendering.body,
             size_bytes=len(assemble(rendering, delivery, author)),
             limit_bytes=LIMIT_BYTES,
-            refused=None if refusal is None else refusal.why,
         )
 
     def health(self) -> Health:
@@ -90,13 +88,10 @@ class EmailSender:
         assert self._author is not None, "it was started"
         return self._author
 
-    def _send(self, rendering: Rendering | None, delivery: Delivery, report: Report) -> None:
-        author = self._ready()
-        if rendering is None:
-            self._loop.call_soon(report, delivery, SILENT)
-            return
-        if refusal := too_large(len(rendering.body), LIMIT_BYTES):
-            self._loop.call_soon(report, delivery, refusal)
+    def _send(self, rendered: Rendering | Refused, delivery: Delivery, report: Report) -> None:
+        author, rendering = self._ready(), _for_reader(rendered, delivery)
+        if isinstance(rendering, Refused):
+            self._loop.call_soon(report, delivery, rendering)
             return
 
         def build() -> Mail:
@@ -114,3 +109,9 @@ class EmailSender:
         assert self._pool is not None, "it was started"
         now_s, patience_s = self._loop.time(), self._settings.timeout_s
         self._pool.add(Task(build, done, begin_by=now_s + patience_s / 2, answer_by=now_s + patience_s))
+
+
+def _for_reader(rendering: Rendering | Refused, delivery: Delivery) -> Rendering | Refused:
+    """Refuse what is stored as an address and is none: it would become a line of its own."""
+    why = why_no_mailbox(delivery.device.token)
+    return rendering if why is None else Refused("invalid_mailbox", f"the address {why}")

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.unit.adapters.deliveries import TEXT_ID, delivery, notification
-from waypost.channels.email.content import content_faults, text_of
+from waypost.channels.email.content import content_faults, one_line, text_of
 from waypost.channels.email.dkim import DkimSigner
-from waypost.channels.email.message import Author, assemble, render
+from waypost.channels.email.message import Author, Rendering, assemble, render
 from waypost.channels.email.message_ids import Reference, read_reference
 from waypost.channels.email.settings import CHANNEL
 from waypost.channels.email.unsubscribing import Unsubscribing
@@ -54,7 +54,7 @@ def written(content: Content, author: Author = AUTHOR) -> bytes:
     """The message to ann@example.com, the third target."""
     one = delivery(EMAIL, "ann@example.com", notification(content, created_at=PAST), n=3)
     rendering = render(one.message, author)
-    assert rendering is not None
+    assert isinstance(rendering, Rendering)
     return assemble(rendering, one, author)
 
 
@@ -130,7 +130,7 @@ def test_no_text_becomes_a_header_or_a_long_line(title: str, body: str, between:
     evil = f"{title}{between}Bcc: eve@example.com"
     if text_of(message_of(notification(Content(title=evil)))) is None:
         return
-    override = {CHANNEL: {"headers": {"X-Campaign": evil}}}
+    override = {CHANNEL: {"headers": {"X-Campaign": one_line(evil)}}}
     plain, full = (
         written(Content(title="x", body="y")),
         written(Content(title=evil, body=body + between, overrides=override)),
