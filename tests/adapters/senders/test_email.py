@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import hmac
 import re
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,6 @@ from msgspec.structs import replace
 
 from tests.adapters.senders.bench import SystemClock, accepted, fresh, outcome, outcomes, payload_of, script
 from tests.unit.adapters.deliveries import delivery
-from waypost.channels.email.plugin import PLUGIN
 from waypost.channels.email.sender import EmailSender
 from waypost.channels.email.settings import EmailSettings
 from waypost.domain.channel import Channel
@@ -27,7 +24,6 @@ from waypost.domain.content import Content, Kind
 from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import EMAIL
-from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId, format_id
 from waypost.domain.notification import Notification
 from waypost.domain.outcome import (
@@ -43,7 +39,6 @@ from waypost.domain.outcome import (
 )
 from waypost.lab import Lab
 from waypost.lab.credentials import pem
-from waypost.ports.plugin import Means
 from waypost.telemetry.sink import Silent
 
 NAME = "email"
@@ -310,48 +305,3 @@ async def test_explain_shows_the_message_without_its_reader(lab: Lab, sender: Em
     assert rendered.headers["Subject"] == "Hello"
     assert b"World" in rendered.body
     assert one.device.token not in str(rendered)
-
-
-@pytest.mark.asyncio
-@pytest.mark.parametrize(
-    ("fields", "path"),
-    [
-        ({"security": "none", "host": "mail.example.com"}, "security"),
-        ({"username": None}, "username"),
-        ({"password_file": None}, "password_file"),
-        ({"token_file": "x"}, "token_file"),
-        ({"password_file": "/nowhere/at/all"}, "password_file"),
-        ({"sender": "nobody"}, "sender"),
-        ({"bounces_to": "nobody"}, "bounces_to"),
-        ({"ca_file": __file__}, "ca_file"),
-        ({"dkim_selector": "lab"}, "dkim_key_file"),
-        ({"dkim_selector": "lab", "dkim_key_file": __file__}, "dkim_key_file"),
-        ({"unsubscribe_url": "https://example.com/u"}, "unsubscribe_url"),
-        ({"unsubscribe_url": "https://example.com/{token}"}, "unsubscribe_key_file"),
-        ({"unsubscribe_mailto": "nobody"}, "unsubscribe_mailto"),
-    ],
-)
-async def test_settings_that_cannot_be_used_are_named(
-    settings: EmailSettings, fields: dict[str, Any], path: str
-) -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        await started(replace(settings, **fields))
-    assert caught.value.path == f"apps.demo.email.{path}"
-
-
-def test_without_its_client_the_section_says_what_to_install_and_the_plug_in_is_there(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for name in ("sender", "pool", "session"):
-        monkeypatch.delitem(sys.modules, f"waypost.channels.email.{name}", raising=False)
-    monkeypatch.setitem(sys.modules, "aiosmtplib", None)
-    demo, means = CredentialId.of(AppId("demo"), NAME), Means(SystemClock(), Silent())
-    with pytest.raises(ConfigurationError) as caught:
-        PLUGIN.build(demo, EmailSettings(host="localhost", sender="news@example.com"), means)
-    assert str(caught.value) == "apps.demo.email: its client is not installed: pip install 'waypost[email]'"
-
-
-def test_who_does_not_send_email_does_not_load_its_client() -> None:
-    program = "import sys, waypost.bootstrap.registry as r; r.installed(); print({'aiosmtplib'} & {*sys.modules})"
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert said.stdout == "set()\n"
