@@ -94,6 +94,7 @@ class Submission(TypedDict, total=False):
     retry_policy: str
     channels: list[str | SubmittedStep]
     type: str
+    webhook_url: str
 
 
 class Submitted(TypedDict):

@@ -1,5 +1,6 @@
 """Gateways beside those of Apple, Google and the browsers: each is one value under the entry points `waypost.lab`."""
 
+import asyncio
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import entry_points
@@ -49,6 +50,13 @@ class Counterpart(msgspec.Struct, frozen=True):
     name: str
     """The name, also of its address, and of `where` in fault rules."""
     build: Callable[[GatewayContext], FurtherGateway]
+    speak: Callable[..., asyncio.Protocol] | None = None
+    """Makes the protocol of a connection, where it is no HTTP: given the gateway, its `Reception`, and the lab's TLS.
+
+    It has two ports then: a plain one, which may begin TLS later, and one with TLS from the first byte (`<name>_tls`).
+    """
+    scheme: str = "http"
+    """The scheme of its addresses; with TLS from the first byte an `s` follows."""
 
 
 @cache

@@ -16,6 +16,7 @@ from waypost.lab import client_certificates
 CA, SERVER = "ca.pem", "server.pem"
 APNS_CERTIFICATE = "apns-client.pem"
 APNS_KEY, SERVICE_ACCOUNT, VAPID_KEY = "AuthKey.p8", "fcm.json", "vapid.pem"
+DKIM_KEY = "dkim.pem"
 _VALID_DAYS = 3650
 
 PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
@@ -44,6 +45,8 @@ def write_missing(directory: Path, project_id: str, topics: tuple[str, ...] = ("
     for name in (APNS_KEY, VAPID_KEY):
         if not (directory / name).exists():
             _write_secret(directory / name, pem(ec.generate_private_key(ec.SECP256R1())))
+    if not (directory / DKIM_KEY).exists():
+        _write_secret(directory / DKIM_KEY, pem(rsa.generate_private_key(65537, 2048)))
     client_certificates.write_authority(directory)
     if not (directory / APNS_CERTIFICATE).exists():
         both = ("production", "sandbox")

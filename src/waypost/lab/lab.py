@@ -1,6 +1,7 @@
 """The lab: builds the gateways, opens their ports, and stands until it is told to stop."""
 
 import asyncio
+import functools
 import signal
 import sys
 
@@ -13,7 +14,7 @@ from waypost.lab.apns_broadcast import BroadcastGateway
 from waypost.lab.apns_channels import ChannelsGateway, ChannelTable
 from waypost.lab.apns_identity import STREAMS, STREAMS_BEFORE_TOKEN, Providers, SigningKey
 from waypost.lab.client_certificates import CLIENT_CA
-from waypost.lab.counterparts import FurtherGateway, GatewayContext, counterparts, gateway_names
+from waypost.lab.counterparts import Counterpart, FurtherGateway, GatewayContext, counterparts, gateway_names
 from waypost.lab.exchange import Gateway
 from waypost.lab.faults import FaultRule, Faults, read_rules
 from waypost.lab.fcm import FcmGateway
@@ -108,8 +109,10 @@ class Lab:
             "http1": await self._open("webpush_http1", self.webpush, push, settings.webpush_http1_port, _HTTP1),
             "plain": await self._open("webpush_plain", self.webpush, push, settings.webpush_plain_port, _PLAIN),
         }
-        for name, gateway in self.further.items():
-            gateway.origin = await self._open(name, gateway, plenty, 0, _DUAL)
+        further: dict[str, str] = {}
+        for each in counterparts():
+            further |= await self._open_further(each, plenty)
+            self.further[each.name].origin = further[each.name]
         self._admin = Admin(self)
         return LabUrls(
             apns=await self._open("apns", self._apns["apns"], apple, settings.apns_port, _HTTP2),
@@ -127,7 +130,7 @@ class Lab:
             webpush_http1=self.webpush.origins["http1"],
             webpush_plain=self.webpush.origins["plain"],
             admin=await self._admin.open(settings.host, settings.admin_port),
-            further={name: gateway.origin for name, gateway in self.further.items()},
+            further=further,
         )
 
     async def stop(self) -> None:
@@ -159,7 +162,31 @@ class Lab:
 
     async def _open(self, name: str, gateway: Gateway, rules: WireRules, port: int, alpn: list[str]) -> str:
         """Open one port; with nothing to negotiate it is a plain one."""
-        reception = Reception(
+        reception = self._reception(gateway)
+        directory = self.settings.directory
+        senders_ca = directory / CLIENT_CA if name.startswith("apns") else None
+        context = credentials.tls_context(directory, alpn, senders_ca=senders_ca) if alpn else None
+        http1 = "h2" not in alpn or "http/1.1" in alpn
+        listener = Listener(reception, rules, context, host=self.settings.host, port=port, http1=http1)
+        return f"{'https' if alpn else 'http'}://{await self._listen(name, listener)}"
+
+    async def _open_further(self, each: Counterpart, rules: WireRules) -> dict[str, str]:
+        """Open the ports of a further gateway; one that speaks no HTTP has one with TLS from the first byte, too."""
+        gateway, speak = self.further[each.name], each.speak
+        if speak is None:
+            return {each.name: await self._open(each.name, gateway, rules, 0, _DUAL)}
+        opened, reception = {}, self._reception(gateway)
+        for name, scheme in ((each.name, each.scheme), (f"{each.name}_tls", f"{each.scheme}s")):
+            tls = credentials.tls_context(self.settings.directory, [])
+            listener = Listener(
+                reception, rules, tls if name != each.name else None, host=self.settings.host, port=0,
+                speak=functools.partial(speak, gateway, reception, tls),
+            )  # fmt: skip
+            opened[name] = f"{scheme}://{await self._listen(name, listener)}"
+        return opened
+
+    def _reception(self, gateway: Gateway) -> Reception:
+        return Reception(
             gateway,
             self.faults,
             self.records,
@@ -167,16 +194,14 @@ class Lab:
             self.queues[gateway.name],
             needs_length=self.settings.needs_length,
         )
-        directory = self.settings.directory
-        senders_ca = directory / CLIENT_CA if name.startswith("apns") else None
-        context = credentials.tls_context(directory, alpn, senders_ca=senders_ca) if alpn else None
-        http1 = "h2" not in alpn or "http/1.1" in alpn
-        listener = Listener(reception, rules, context, host=self.settings.host, port=port, http1=http1)
+
+    async def _listen(self, name: str, listener: Listener) -> str:
+        """Open a port, and return its host and number."""
         self._listeners[name] = listener
         await listener.open()
         await listener.follow_script()
         host = f"[{self.settings.host}]" if ":" in self.settings.host else self.settings.host
-        return f"{'https' if alpn else 'http'}://{host}:{listener.port}"
+        return f"{host}:{listener.port}"
 
     async def _flush_journal(self) -> None:
         while True:

@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from contextlib import suppress
 from typing import cast
 
@@ -12,14 +13,16 @@ from waypost.lab.server import Http2Connection
 
 
 class Listener:
-    """A port of a gateway; without a TLS context it is plain HTTP/1.1."""
+    """A port of a gateway; without a TLS context it is plain."""
 
     def __init__(
         self, reception: Reception, rules: WireRules, context: ssl.SSLContext | None, *, host: str, port: int,
-        http1: bool,
+        http1: bool = False, speak: Callable[[], asyncio.Protocol] | None = None,
     ) -> None:  # fmt: skip
+        """Create the port of a gateway that speaks HTTP, or *speak* makes the protocols of another language."""
         self.port = port
         self._reception, self._rules, self._context, self._host = reception, rules, context, host
+        self._speak = speak
         self._http1 = Http1Service(reception) if http1 else None
         self._server: asyncio.Server | None = None
         self._transports: set[asyncio.Transport] = set()
@@ -66,6 +69,8 @@ class Listener:
         """Choose the protocol the client negotiated; without ALPN a gateway that can speaks HTTP/1.1."""
         self._transports = {standing for standing in self._transports if not standing.is_closing()}
         self._transports.add(transport)
+        if self._speak is not None:
+            return self._speak()
         tls = cast(ssl.SSLObject | None, transport.get_extra_info("ssl_object"))
         if self._http1 and (tls is None or tls.selected_alpn_protocol() != "h2"):
             return self._http1.protocol("http" if tls is None else "https")

@@ -53,7 +53,7 @@ def _shown(record: RequestRecord, records: Records) -> dict[str, Any]:
         shown["headers"] = {name: value for name, value in content.headers.items() if name not in _HIDDEN}
         shown["payload"] = _decoded(content.body if content.plaintext is None else content.plaintext)
         shown["bytes"] = len(content.body)
-        if content.plaintext is not None:
+        if content.plaintext is not None and record.gateway == "webpush":
             shown["declarative"] = declarative.verdict(content.plaintext)
     return shown
 

@@ -9,10 +9,18 @@ from tests.hurry import HURRIED, PROBED_SOON
 from tests.tables import AddRow
 from waypost.lab.check.cases import CASES
 
+PATIENT_FOR_LESS = """
+from waypost.channels.webhook import sender
+
+sender.WRITTEN_BY_S, sender.ANSWER_BY_S = 3.0, 6.0
+"""
+"""As ``sitecustomize``. How long a webhook's answer is waited for, 30 s otherwise."""
+
 SEND = """
 import http.client, json, os, time
 
-PLATFORMS = {"apns": "ios", "fcm": "android", "webpush": "web", "twilio": "phone"}
+PLATFORMS = {"apns": "ios", "fcm": "android", "webpush": "web", "twilio": "phone", "webhook": "url"}
+CHANNELS = {"twilio": "sms", "webhook": "webhook"}
 with open(os.environ["LAB_SERVICE_OUTPUT"]) as output:
     host = json.loads(output.readline())["url"].removeprefix("http://")
 headers = {"authorization": "Bearer " + open("key").read().strip(), "content-type": "application/json"}
@@ -43,7 +51,7 @@ else:  # what the first round has taught must be on record, however slow the mac
             time.sleep(0.02)
 told = []
 for target in targets:
-    channels = ["sms" if target["gateway"] == "twilio" else "push"]
+    channels = [CHANNELS.get(target["gateway"], "push")]
     told.append({"user_id": target["name"], "title": os.environ["LAB_TEXT"], "channels": channels})
 answer = ask("POST", "/v1/notifications/batch", {"notifications": told})
 json.dump([result["notification"]["id"] for result in answer["results"]], open("first-round", "w"))
@@ -66,7 +74,7 @@ def test_every_case_is_passed_at_every_gateway(tmp_path: Path, table: AddRow) ->
 def _check(directory: Path, names: list[str]) -> dict[tuple[str, str], tuple[str, str]]:
     hook = directory / "hook"
     hook.mkdir(parents=True)
-    (hook / "sitecustomize.py").write_text(HURRIED + PROBED_SOON)
+    (hook / "sitecustomize.py").write_text(HURRIED + PROBED_SOON + PATIENT_FOR_LESS)
     (directory / "waypost.yaml").write_text(dict(FILE.findall(DOC))["waypost.yaml"])
     (directory / "send.py").write_text(SEND)
     keys = "waypost keys create --app demo --caller check > key"

@@ -107,7 +107,7 @@ async def test_a_plug_in_is_configured_registered_with_sent_through_and_accounte
         status, said = await service.ask("PUT", "/v1/devices/ann/pager", {"platform": "pager", "token": "4930"})
         assert (status, said["faults"]) == (400, [{"path": "token", "why": "a number begins with +"}])
         status, said = await service.ask("PUT", "/v1/devices/ann/pager", {"platform": "beeper", "token": "+49"})
-        known = "android, ios, ios_fcm, pager, phone, unifiedpush, url, web, web_fcm"
+        known = "android, email, ios, ios_fcm, pager, phone, unifiedpush, url, web, web_fcm"
         assert said["faults"][0]["why"] == f"must be one of {known}"
         assert (await service.ask("PUT", "/v1/devices/ann/pager", {"platform": "pager", "token": "+4930"}))[0] == 201
         assert (await service.ask("PUT", "/v1/devices/bob/pager", {"platform": "pager", "token": "+000"}))[0] == 201

@@ -81,10 +81,10 @@ def test_a_bucket_of_simplens_is_full_at_first_and_refills_steadily(tmp_path: Pa
 
 
 def test_what_a_plug_in_does_not_say_is_a_hundred_and_ten_a_second(tmp_path: Path) -> None:
-    """Requirement S4-29; of our own channels FCM alone has a limit."""
+    """Requirement S4-29; of our own channels these have a limit."""
     silent = {each.name: each.default for each in msgspec.structs.fields(SenderPlugin)}["rate"]
     assert silent == TokenBucket(100, 10.0)
-    assert [str(each.channel) for each in installed() if each.rate is not None] == ["fcm", "sms"]
+    assert [str(each.channel) for each in installed() if each.rate is not None] == ["email", "fcm", "sms"]
     assert rates(tmp_path, apns=APNS) == {"demo/apns": Rate()}
 
 

@@ -17,7 +17,8 @@ from waypost.lab.faults import (
     SettingsChange,
 )
 
-GATEWAYS = ("apns", "fcm", "webpush", *(each.name for each in counterparts()))
+GATEWAYS = ("apns", "fcm", "webpush", *(each.name for each in counterparts() if each.speak is None))
+"""The gateways of the cases, which are made of HTTP's failures."""
 _LONG_AGO_MS = 1_000_000_000_000
 RETRY_AFTER_S = 2
 

@@ -1,0 +1,1 @@
+"""E-mail: messages to people's mailboxes, handed to an SMTP server."""

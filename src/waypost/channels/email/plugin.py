@@ -1,0 +1,54 @@
+"""The channel ``email``: people's mailboxes, by way of an SMTP server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from waypost.channels.email.content import content_faults
+from waypost.channels.email.mailboxes import canonical, registration_check
+from waypost.channels.email.settings import CHANNEL, EmailSettings
+from waypost.domain.credential import CredentialId
+from waypost.domain.device import EMAIL
+from waypost.domain.errors import ConfigurationError
+from waypost.ports.callbacks import CallbackRequest, ForgedCallback, TargetReport
+from waypost.ports.plugin import Means, SenderPlugin
+
+if TYPE_CHECKING:
+    from waypost.channels.email.sender import EmailSender
+
+
+def _build(credential: CredentialId, settings: EmailSettings, means: Means) -> EmailSender:
+    try:
+        from waypost.channels.email.sender import EmailSender
+    except ModuleNotFoundError as error:
+        if error.name != "aiosmtplib":
+            raise
+        why = "its client is not installed: pip install 'waypost[email]'"
+        raise ConfigurationError(credential.section, why) from None
+    return EmailSender(credential, settings, clock=means.clock, telemetry=means.telemetry)
+
+
+def _read_callback(settings: EmailSettings, request: CallbackRequest) -> Sequence[TargetReport]:
+    from waypost.channels.email.callbacks import reports
+    from waypost.channels.email.secrets import read_line
+
+    if settings.callback_password_file is None:
+        raise ForgedCallback
+    return reports(
+        read_line(f"{CHANNEL}.callback_password_file", settings.callback_password_file), settings.provider, request
+    )
+
+
+PLUGIN: Final = SenderPlugin(
+    channel=CHANNEL,
+    title="E-mail",
+    platforms=(EMAIL,),
+    settings=EmailSettings,
+    build=_build,
+    content_check=content_faults,
+    registration_check=registration_check,
+    family="email",
+    canonical=canonical,
+    callback=_read_callback,
+)
