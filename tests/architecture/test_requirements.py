@@ -1,4 +1,4 @@
-"""docs/internals/requirements.md is held to the code: every id once, nothing named that is not there."""
+"""Pages that name tests are held to the code: every id once, nothing named that is not there."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "internals" / "requirements.md"
+GUARANTEES = ROOT / "docs" / "guarantees.md"
 
 LAST_OF_SERIES = {"S0": 35, "S1": 149, "S2": 39, "S3": 136, "S4": 77}
 """The ids run from 1 to these."""
@@ -128,6 +129,15 @@ def test_the_page_says_what_is_there() -> None:
     """Each id in one row; each named module and test exists; the counts are right."""
     found = "\n".join(complaints(PAGE.read_text(encoding="utf-8")))
     assert not found, f"docs/internals/requirements.md:\n{found}"
+
+
+def test_every_guarantee_names_tests_that_there_are() -> None:
+    """docs/guarantees.md: no promise without a test."""
+    promises = re.findall(r"^\| ([A-Z`].+?) \| (.+?) \|$", GUARANTEES.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(promises) > 10
+    assert [
+        (said, test) for said, tests in promises for test in _quoted(tests) or ("none",) if not _is_test(test)
+    ] == []
 
 
 MODULE, TEST = "`waypost.domain.retry`", "`tests/architecture/test_requirements.py::test_the_page_says_what_is_there`"
