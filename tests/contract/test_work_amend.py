@@ -30,7 +30,7 @@ from waypost.domain.moves import DeliveryMoved, NotificationMoved
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.settlement import Change, Dead
 from waypost.domain.status import DeliveryStatus, NotificationStatus
-from waypost.domain.time import HOUR_MS, SECOND_MS, later
+from waypost.domain.time import DAY_MS, HOUR_MS, SECOND_MS, later
 from waypost.domain.waits import CONFIRMED_ELSEWHERE, WaitsUntil
 from waypost.ports.promises import Promise
 from waypost.ports.work import Lease, Settled, WorkItem
@@ -305,13 +305,17 @@ async def test_the_older_one_is_cancelled_and_names_what_replaces_it(bench: Benc
 async def test_a_collapse_key_stands_for_all_older_ones_of_its_user(bench: Bench) -> None:
     old = [_collapsing(bench, "ann", "score"), _collapsing(bench, "ann", "score")]
     others = [_collapsing(bench, "ann", "weather"), _collapsing(bench, "bob", "score"), notification(bench.now)]
-    await bench.accept(*old, *others)
+    scheduled = msgspec.structs.replace(
+        _collapsing(bench, "ann", "score"), scheduled_at=later(bench.now, HOUR_MS), expires_at=later(bench.now, DAY_MS)
+    )
+    await bench.accept(*old, *others, scheduled)
     by = _collapsing(bench, "ann", "score")
     await bench.accept(by)
     order = Supersede(by.app, Collapse(by.user_id, "score"), by.id)
     assert await bench.worker.amend([order], bench.now) == [Withdrawn(0)]
     assert await bench.worker.amend([order], bench.now) == [NotOpen(None)]
     assert sorted(await bench.leasable()) == sorted(each.id for each in (*others, by))
+    assert await bench.status(scheduled) is N.SCHEDULED
 
 
 @promise(Promise.SUPERSEDES)

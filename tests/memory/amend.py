@@ -8,7 +8,7 @@ from typing import assert_never
 from tests.memory.steps import forget_ready, held_of, take, withdraw
 from tests.memory.store import MemoryStore
 from waypost.domain.amendment import Amended, Amendment, Collapse, Confirm, Supersede, Withdraw, together, unknown_to
-from waypost.domain.ids import NotificationId
+from waypost.domain.ids import NotificationId, created_at
 from waypost.domain.moves import Moved
 from waypost.domain.time import Instant
 
@@ -43,5 +43,6 @@ def _older(store: MemoryStore, order: Supersede) -> Sequence[NotificationId]:
     if not isinstance(order.of, Collapse):
         return [order.of]
     named = (order.app, order.of.user_id, order.of.key)
-    rows = (row.notification for row in store.open.values() if row.notification.id < order.by)
-    return [each.id for each in rows if (each.app, each.user_id, each.content.collapse_key) == named]
+    older = (row.notification for row in store.open.values() if row.notification.id < order.by)
+    due = (each for each in older if each.scheduled_at is None or each.scheduled_at <= created_at(order.by))
+    return [each.id for each in due if (each.app, each.user_id, each.content.collapse_key) == named]

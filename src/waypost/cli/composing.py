@@ -65,7 +65,10 @@ _MESSAGE = (
     click.option("--image", help="The URL of an image."),
     click.option("--badge", type=int, help="The number on the app's icon."),
     click.option("--sound", help="The sound to play."),
-    click.option("--collapse-key", help="On the device, a newer notification replaces an older one with the same key."),
+    click.option(
+        "--collapse-key",
+        help="A newer notification replaces an older one with the same key, unsent or shown.",
+    ),
     click.option(
         "--ttl", type=int, metavar="SECONDS", help="Seconds for which sending is worthwhile; 0 means one attempt, now."
     ),

@@ -90,7 +90,11 @@ class Submission(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     thread: Annotated[Word | None, Meta(description="Groups notifications on the device.")] = None
     android_channel: Word | None = None
     collapse_key: Annotated[
-        Word | None, Meta(description="On the device, a newer notification replaces an older one with the same key.")
+        Word | None,
+        Meta(
+            description="A newer notification replaces an older one of the user with the same key:"
+            " unsent it is cancelled, sent it is replaced on the device."
+        ),
     ] = None
     ttl: Annotated[
         Seconds | None, Meta(description="Seconds for which sending is worthwhile; 0 means one attempt, now.")

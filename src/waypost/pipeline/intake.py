@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, assert_never
 
 from msgspec import Struct
 
-from waypost.domain.amendment import Confirmation, Withdraw, Withdrawal
+from waypost.domain.amendment import Collapse, Confirmation, Supersede, Withdraw, Withdrawal
 from waypost.domain.backlog import Backlog, Full
 from waypost.domain.drafting import ContentCheck, Draft, draft, keys_of
 from waypost.domain.errors import ErrorCode, InvalidRequest, NotFound, Unavailable, WaypostError
@@ -76,6 +77,7 @@ class Intake(Struct, frozen=True):
         answers = iter(await self.work.accept(arrivals) if arrivals else ())
         results = [next(answers) if isinstance(made, Draft) else made for made in drafts]
         self._tell(caller.app, drafts, results)
+        await self._supersede(drafts, results)
         return results
 
     def shed(self, app: AppId, most: float = 1.0) -> None:
@@ -109,6 +111,25 @@ class Intake(Struct, frozen=True):
         (answer,) = await self.work.amend([order], self.clock.now())
         assert not isinstance(answer, Confirmation), "a withdrawal is answered as one"
         return answer
+
+    async def _supersede(
+        self, drafts: Sequence[Draft | InvalidRequest], results: Sequence[Acceptance | InvalidRequest]
+    ) -> None:
+        """Take back what is unsent of older notifications whose collapse key came again; what is scheduled stays.
+
+        Where the store cannot say what is unsent, both are sent, and the newer one replaces the older on the device.
+        """
+        newest: dict[Collapse, Supersede] = {}
+        for made, result in zip(drafts, results, strict=True):
+            if not isinstance(made, Draft) or not isinstance(result, Accepted) or not result.new:
+                continue
+            new = made.notification
+            if new.content.collapse_key is not None and new.scheduled_at is None:
+                of = Collapse(new.user_id, new.content.collapse_key)
+                newest[of] = Supersede(new.app, of, new.id)
+        if newest:
+            with suppress(Unavailable):
+                await self.work.amend([*newest.values()], self.clock.now())
 
     def _refuse_if_full(self, app: AppId, lanes: Collection[Lane]) -> None:
         backlog = self.backlog()

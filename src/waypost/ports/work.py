@@ -204,7 +204,7 @@ class Work(Leases, Protocol):
 
         ``Withdraw`` takes back what is not yet leased: waiting retries and parked deliveries are cancelled; what is
         leased ends with its present attempt. ``Supersede`` is the same, with what replaces it as the reason; a collapse
-        key stands for all older notifications of the user that carry it.
+        key stands for all older notifications of the user that carry it, but those that are scheduled for later.
         ``Confirm`` moves a settled target upwards (``unknown``, ``sent``, ``delivered``, ``opened``) with its journal
         row and counters, also after its notification is final; what waits for that and is not leased is cancelled.
         Late, repeated and foreign ones change nothing. All answers are durable.

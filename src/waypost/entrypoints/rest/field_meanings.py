@@ -28,7 +28,8 @@ MEANINGS: Final = {
     "checks": "Each check with what is wrong, or `ok`.",
     "claimed_at": "When a relay took it.",
     "code": "The code, which is stable.",
-    "collapse_key": "On the device, a newer notification replaces an older one with the same key.",
+    "collapse_key": "A newer notification replaces an older one of the user with the same key:"
+    " unsent it is cancelled, sent it is replaced on the device.",
     "contacts": "The user's contacts.",
     "content": "What is shown, or given to the app.",
     "counts": "How many there are, by state.",

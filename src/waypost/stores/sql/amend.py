@@ -23,16 +23,18 @@ from waypost.domain.amendment import (
     Withdraw,
     Withdrawal,
 )
-from waypost.domain.ids import SHARDS, AppId, NotificationId
+from waypost.domain.ids import SHARDS, AppId, NotificationId, created_at
 from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.pending_changes import PendingChange, PendingChanges
 from waypost.stores.sql.rows import WITH_CONTENT, content_of
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
 _OLDER = (
-    f"SELECT notification.id, body, variables FROM {WITH_CONTENT}"  # noqa: S608 - numbers and columns
-    " WHERE app = ? AND user_id = ? AND notification.id < ? AND status = 'pending'"
+    f"SELECT notification.id, body, variables FROM {WITH_CONTENT} WHERE status = 'pending'"  # noqa: S608 - numbers and columns
+    " AND (scheduled_at IS NULL OR scheduled_at <= ?) AND notification.id IN"
+    " (SELECT id FROM notification WHERE app = ? AND user_id = ? AND id < ? ORDER BY id DESC LIMIT 1000)"
 )
+"""Of the newest thousand of a user those that are open: a topic's name may have had any number."""
 
 
 class TakeBack(Struct, frozen=True):
@@ -129,8 +131,8 @@ def _held(case: PendingChange, order: Order) -> LeasedTargets:
 
 
 def older(connection: Connection, order: Supersede) -> list[NotificationId]:
-    """List the notifications that a supersession is about: of a collapse key the open ones that are recorded."""
+    """List the notifications that a supersession is about: of a collapse key the open, due ones that are recorded."""
     if not isinstance(order.of, Collapse):
         return [order.of]
-    rows = connection.execute(_OLDER, (order.app, order.of.user_id, order.by)).fetchall()
+    rows = connection.execute(_OLDER, (created_at(order.by), order.app, order.of.user_id, order.by)).fetchall()
     return [row[0] for row in rows if content_of(row[1], row[2]).collapse_key == order.of.key]
