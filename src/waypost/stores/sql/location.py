@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from waypost.stores.sql.connection import check_folder, database_path, made_folder, run_directory
+from waypost.stores.sql.connection import check_folder, database_path, made_folder, refuse_root, run_directory
 from waypost.stores.sql.settings import SqlSettings, is_postgres
 
 
@@ -14,6 +14,7 @@ def check_location(settings: SqlSettings) -> None:
         check_folder(Path(settings.run_dir).expanduser().resolve())
         return
     database = database_path(settings.url)
+    refuse_root(database)
     check_folder(database.parent / f"{database.name}.run")
     check_folder(database.parent)
 
