@@ -82,7 +82,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_made_is_refused_before_the_server_is_asked(tmp_path: Path) -> None:
     """PostgreSQL with a read-only folder passed the check, and did not start."""
     path = configured(tmp_path, url="postgresql://u@127.0.0.1:1/none", run_dir="waypost.yaml/run")
-    with pytest.raises(ConfigurationError, match=r"cannot write into .*waypost.yaml"):
+    with pytest.raises(ConfigurationError, match=r"store.run_dir: cannot write into .*waypost.yaml"):
         check(path)
 
 

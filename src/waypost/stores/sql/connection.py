@@ -203,16 +203,16 @@ def _name_of(user: int) -> str:
         return f"the user {user}"
 
 
-def made_folder(folder: Path) -> Path:
-    """Return *folder*, made if it is not there; ConfigurationError where it cannot be."""
+def made_folder(folder: Path, setting: str = "store") -> Path:
+    """Return *folder*, made if it is not there; ConfigurationError, which names *setting*, where it cannot be."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as refused:
-        raise ConfigurationError("store", f"cannot write into {folder.parent}: {refused.strerror}") from refused
+        raise ConfigurationError(setting, f"cannot write into {folder.parent}: {refused.strerror}") from refused
     return folder
 
 
-def check_folder(folder: Path) -> None:
+def check_folder(folder: Path, setting: str = "store") -> None:
     """Refuse what ``made_folder`` would refuse, with the same ConfigurationError, and make nothing."""
     there = folder if folder.exists() else folder.parent
     if not there.is_dir():
@@ -221,7 +221,7 @@ def check_folder(folder: Path) -> None:
         why = os.strerror(errno.EACCES)
     else:
         return
-    raise ConfigurationError("store", f"cannot write into {there}: {why}")
+    raise ConfigurationError(setting, f"cannot write into {there}: {why}")
 
 
 def connect_to_look(database: Path) -> SqliteConnection:
