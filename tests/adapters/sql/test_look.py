@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 from pathlib import Path
@@ -15,6 +16,7 @@ from waypost.bootstrap.admin import migrate_store
 from waypost.bootstrap.registry import load
 from waypost.bootstrap.serving import serve
 from waypost.cli.checking import check_config
+from waypost.cli.keys import make_key
 from waypost.config import Config
 from waypost.domain.errors import ConfigurationError, StorageBroken, Unavailable
 from waypost.stores.sql import sqlite
@@ -80,7 +82,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_made_is_refused_before_the_server_is_asked(tmp_path: Path) -> None:
     """PostgreSQL with a read-only folder passed the check, and did not start."""
     path = configured(tmp_path, url="postgresql://u@127.0.0.1:1/none", run_dir="waypost.yaml/run")
-    with pytest.raises(ConfigurationError, match=r"cannot write into .*waypost.yaml"):
+    with pytest.raises(ConfigurationError, match=r"store.run_dir: cannot write into .*waypost.yaml"):
         check(path)
 
 
@@ -148,3 +150,22 @@ def test_a_client_that_is_not_installed_is_found_by_the_check_as_by_serve(
         with pytest.raises(ConfigurationError, match=rf"not installed: pip install 'waypost\[{extra}\]'"):
             opens()
     assert not (tmp_path / "waypost.db").exists()
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_root_makes_nothing_in_the_store_of_another_user(
+    tmp_path: Path, is_there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key that root made before the first start left a store that the service could not open."""
+    config = opened(configured(tmp_path, url="sqlite:///waypost.db"))
+    if is_there:
+        migrate_store(config)
+    kept = tmp_path / "waypost.db" if is_there else tmp_path
+    if os.geteuid() == 0:
+        os.chown(kept, 12_345, 12_345)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    before = files_of(tmp_path)
+    for act in (lambda: opening.look(config), lambda: asyncio.run(make_key(config, "demo", "backend"))):
+        with pytest.raises(ConfigurationError, match=r"belongs to .*, not to root: run this as that user"):
+            act()
+    assert files_of(tmp_path) == before

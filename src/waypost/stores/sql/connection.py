@@ -10,6 +10,7 @@ import ctypes
 import errno
 import importlib
 import os
+import pwd
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -57,7 +58,15 @@ dbapi.register_adapter(type(None), lambda nothing: nothing)
 for _words in (Lane, Kind, Urgency, Guarantee, NotificationStatus, DeliveryStatus, FailureClass, ClaimKind):
     dbapi.register_adapter(_words, str.__str__)
 
-__all__ = ["SAFE_WITH_MANY_WORKERS", "SqliteConnection", "connect", "database_path", "dbapi", "run_directory"]
+__all__ = [
+    "SAFE_WITH_MANY_WORKERS",
+    "SqliteConnection",
+    "connect",
+    "database_path",
+    "dbapi",
+    "refuse_root",
+    "run_directory",
+]
 
 DIALECT = Dialect(
     row_key="seq",
@@ -171,19 +180,39 @@ def run_directory(database: Path) -> Path:
 
     ConfigurationError where it cannot be: the database's own folder is missing, or is not ours to write.
     """
+    refuse_root(database)
     return made_folder(database.with_name(database.name + ".run"))
 
 
-def made_folder(folder: Path) -> Path:
-    """Return *folder*, made if it is not there; ConfigurationError where it cannot be."""
+def refuse_root(database: Path) -> None:
+    """Refuse root where the store is another user's (ConfigurationError): they could not open what root makes there.
+
+    A store that there is belongs to who has its file, one that is yet to be made to who has its folder.
+    """
+    if os.geteuid() != 0:
+        return
+    kept = database if database.exists() else database.parent
+    if kept.exists() and (owner := kept.stat().st_uid) != 0:
+        raise ConfigurationError("store", f"{kept} belongs to {_name_of(owner)}, not to root: run this as that user")
+
+
+def _name_of(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return f"the user {user}"
+
+
+def made_folder(folder: Path, setting: str = "store") -> Path:
+    """Return *folder*, made if it is not there; ConfigurationError, which names *setting*, where it cannot be."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as refused:
-        raise ConfigurationError("store", f"cannot write into {folder.parent}: {refused.strerror}") from refused
+        raise ConfigurationError(setting, f"cannot write into {folder.parent}: {refused.strerror}") from refused
     return folder
 
 
-def check_folder(folder: Path) -> None:
+def check_folder(folder: Path, setting: str = "store") -> None:
     """Refuse what ``made_folder`` would refuse, with the same ConfigurationError, and make nothing."""
     there = folder if folder.exists() else folder.parent
     if not there.is_dir():
@@ -192,7 +221,7 @@ def check_folder(folder: Path) -> None:
         why = os.strerror(errno.EACCES)
     else:
         return
-    raise ConfigurationError("store", f"cannot write into {there}: {why}")
+    raise ConfigurationError(setting, f"cannot write into {there}: {why}")
 
 
 def connect_to_look(database: Path) -> SqliteConnection:
