@@ -25,7 +25,7 @@ def line_for_dash(_context: click.Context, _option: click.Parameter, said: str |
     return line
 
 
-def _steps(_context: click.Context, _option: click.Parameter, said: tuple[str, ...]) -> list[str | dict[str, str]]:
+def _steps(_context: click.Context, _option: click.Parameter, said: tuple[str, ...]) -> tuple[str | dict[str, str], ...]:
     """Read `push`, `push:30s` and `push:opened:30s`; the API says what makes no sense."""
     steps: list[str | dict[str, str]] = []
     for text in said:
@@ -39,7 +39,7 @@ def _steps(_context: click.Context, _option: click.Parameter, said: tuple[str, .
                 steps.append({"to": to, "until": until, "for": time})
             case _:
                 raise click.BadParameter(f"expected NAME, NAME:TIME or NAME:UNTIL:TIME, got {text!r}")
-    return steps
+    return tuple(steps)
 
 
 _MESSAGE = (
@@ -124,7 +124,7 @@ def composed(fields: dict[str, Any]) -> Submission:
     if token is not None:
         notification["device"] = {"platform": platform, "token": token}
     data = dict(pair(text, "--data") for text in fields.pop("data"))
-    notification |= {name: value for name, value in fields.items() if value not in (None, (), [])}
+    notification |= {name: value for name, value in fields.items() if value not in (None, ())}
     if data:
         notification["data"] = notification.get("data", {}) | data
     if not {"user_id", "device", "to"} & notification.keys():
