@@ -25,7 +25,9 @@ def line_for_dash(_context: click.Context, _option: click.Parameter, said: str |
     return line
 
 
-def _steps(_context: click.Context, _option: click.Parameter, said: tuple[str, ...]) -> tuple[str | dict[str, str], ...]:
+def _steps(
+    _context: click.Context, _option: click.Parameter, said: tuple[str, ...]
+) -> tuple[str | dict[str, str], ...]:
     """Read `push`, `push:30s` and `push:opened:30s`; the API says what makes no sense."""
     steps: list[str | dict[str, str]] = []
     for text in said:
