@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 from msgspec import NODEFAULT, Struct
-from msgspec.structs import FieldInfo
+from msgspec.structs import FieldInfo, replace
 
 from waypost.config.building import join, keys_of, without_none
 from waypost.config.settings import DEFAULT_STORE_URL, Config, one_per_core
@@ -36,6 +36,10 @@ _LEAVES = (RetryPolicy, Listen, Quota)
 Sections = Mapping[str, type[Struct]]
 NO_SECTIONS: Sections = MappingProxyType({})
 _SET_BY_LOADING = {"store.url": DEFAULT_STORE_URL, "<policy>.name": "the path of its key"}
+
+
+LONGER_THAN_A_REFERENCE = 20
+"""Characters by which a meaning must be longer than a path to be told once alone."""
 
 
 class Setting(Struct, frozen=True):
@@ -58,8 +62,12 @@ def markdown(plugins: Sequence[SenderPlugin], sections: Sections = NO_SECTIONS) 
     """Write the tables of docs/configuration.md, one for each branch of the tree."""
     titles = {str(plugin.channel): plugin.title for plugin in plugins} | {"issuers": "Issuers of tokens"}
     branches: dict[str, list[Setting]] = {}
+    said: dict[str, str] = {}
     for setting in settings(plugins, sections):
-        branches.setdefault(_section(setting.path, titles), []).append(setting)
+        first = said.setdefault(setting.meaning, setting.path)
+        again = first != setting.path and len(setting.meaning) > len(first) + LONGER_THAN_A_REFERENCE
+        row = replace(setting, meaning=f"As `{first}`.") if again else setting
+        branches.setdefault(_section(setting.path, titles), []).append(row)
     tables = []
     for title, rows in branches.items():
         head = f"### {title}\n\n| setting | value | default | meaning |\n|---|---|---|---|\n"
@@ -126,31 +134,32 @@ def _kind(kind: Any) -> str:
         inner, *metas = get_args(kind)
         return _kind(inner) + "".join(_bounds(meta) for meta in metas)
     if get_origin(kind) is Literal:
-        return " or ".join(f"`{choice}`" for choice in get_args(kind))
+        return "/".join(f"`{choice}`" for choice in get_args(kind))
     if get_origin(kind) in (Union, types.UnionType):
         return " or ".join(_kind(each) for each in get_args(kind))
     if get_origin(kind) is tuple:
-        return f"list of: {_kind(get_args(kind)[0])}"
+        inner = _kind(get_args(kind)[0])
+        return "list" if inner == "text" else f"list: {inner}"
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return " or ".join(f"`{choice.value}`" for choice in kind)
+        return "/".join(f"`{choice.value}`" for choice in kind)
     names = {
         str: "text",
         AppId: "text",
-        int: "whole number",
+        int: "integer",
         float: "number",
-        bool: "`true` or `false`",
+        bool: "`true`/`false`",
         Path: "file",
         SubmittedStep: "`{to, until, for}`",
         dt.date: "date",
     }
-    names |= {RetryPolicy: "a policy's name, or its settings", Listen: "host:port", Quota: "such as `100/15min`"}
+    names |= {RetryPolicy: "name or settings", Listen: "host:port", Quota: "limit"}
     return names[kind]
 
 
 def _bounds(meta: msgspec.Meta) -> str:
-    above = f", above {meta.gt}" if meta.gt is not None else ""
-    least = f", at least {meta.ge:,}" if meta.ge is not None else ""
-    most = f", at most {meta.le:,}" if meta.le is not None else ""
+    above = f" >{meta.gt}" if meta.gt is not None else ""
+    least = f" ≥{meta.ge:,}" if meta.ge is not None else ""
+    most = f" ≤{meta.le:,}" if meta.le is not None else ""
     return above + least + most
 
 

@@ -65,13 +65,11 @@ class RateSettings(Struct, frozen=True, kw_only=True):
     """Limits of what one provider gets by one credential; what is over them waits and spends no attempt."""
 
     capacity: Annotated[int, Meta(ge=1)] | None = None
-    """Notifications that may be sent to the provider at once after a pause. Default: the plug-in's value for its
-    provider."""
+    """Notifications that may be sent at once after a pause. Default: the plug-in's value."""
     refill_per_s: Annotated[float, Meta(gt=0)] | None = None
-    """Notifications that may be sent to the provider per second. Default: the plug-in's value."""
+    """Notifications that may be sent per second. Default: the plug-in's value."""
     ramp_s: Annotated[float, Meta(ge=0)] | None = None
-    """Seconds of ramp-up, from a twentieth of both limits to the whole, after a pause of the same length. Default:
-    the plug-in's value."""
+    """Seconds from a twentieth of both to the whole, after a pause as long. Default: the plug-in's value."""
     unlimited: bool = False
     """Removes this limit, including the plug-in's default."""
     per_device: Quota | None = None
@@ -101,7 +99,7 @@ class AppSettings(Struct, frozen=True, kw_only=True):
     defaults: Defaults = Defaults()
     """What holds where a caller is silent."""
     device_cap: Annotated[int, Meta(ge=0, le=50)] = 10
-    """Active devices that a user may have. Above it, the device seen longest ago is deactivated; 0 means no cap."""
+    """Active devices of a user. Above it, the one seen longest ago is deactivated; 0 means no cap."""
     retry: RetryRules = RetryRules()
     """Which retry policy answers which failure."""
     issuers: dict[IssuerName, IssuerSettings] = {}
@@ -116,33 +114,31 @@ class LaneSettings(Struct, frozen=True, kw_only=True):
     """Limits of one lane."""
 
     in_flight: Annotated[int, Meta(ge=1)] | None = None
-    """The most deliveries of this lane in flight for one credential in one worker. Default: its share of what the
-    provider's connections can carry."""
+    """The most deliveries of this lane in flight for one credential in one worker. Default: the lane's share of the
+    connections."""
 
 
 class LimitSettings(Struct, frozen=True, kw_only=True):
     """Limits beyond which requests are refused."""
 
     backlog: Annotated[int, Meta(ge=1)] = 1_000_000
-    """The most notifications waiting in one lane; above it, new ones are refused with 429 `backlog_full`. One app may
-    have at most as many waiting as the lane still has room for."""
+    """The most notifications waiting in one lane, and of one app as many as the lane has room left; above it, 429
+    `backlog_full`."""
     counted_in: Literal["memory", "file", "redis"] | None = None
-    """Where the use of limits is counted, providers' limits included: in each process (`memory`), for all processes
-    of one machine (`file`), or for several machines (`redis`). Default: `file` with several workers, `memory` with
-    one."""
+    """Where limits are counted: by process (`memory`), machine (`file`), or for several machines (`redis`). Default:
+    `file`, with one worker `memory`."""
     when_away: Literal["local", "refuse"] = "local"
-    """What happens while the counter does not answer: each process counts by itself (`local`), or requests are
-    refused and deliveries wait (`refuse`)."""
+    """While the counter does not answer, each process counts by itself (`local`), or requests are refused and
+    deliveries wait (`refuse`)."""
     caller: Quota = Quota(50_000)
-    """Requests of one caller (API key or service token); each item of a batch counts. Other callers are not
-    affected."""
+    """Requests of one caller (API key or service token); each item of a batch counts."""
     user: Quota = Quota(100, 900)
     """Writing requests of one end user, by their own token or under `/api`."""
     address: Quota = Quota(1_000, 3_600)
     """Requests from one address without a valid credential. Users are limited by user, whoever shares their address."""
     failures: Quota = Quota(100, 900)
-    """API keys from one address that do not exist. Above it, keys from there are refused, unless they were verified
-    shortly before; tokens are not."""
+    """API keys from one address that do not exist. Above it, keys from there are refused, but for those verified
+    shortly before."""
     endpoints: dict[EndpointName, Quota] = {}
     """Requests of one caller or end user to one route, such as `POST /v1/notifications` or `gRPC SubmitBatch`."""
     trusted_proxies: tuple[str, ...] = ()
@@ -166,8 +162,7 @@ class SourceSettings(Struct, frozen=True, kw_only=True):
     app: AppId
     """The app to whose users the messages go."""
     caller: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
-    """The caller on whose behalf messages are submitted; idempotency keys are separate for each caller. Default:
-    `source:` and the source's name."""
+    """The caller of its messages, to whom their idempotency keys belong. Default: `source:` and the source's name."""
     batch: Annotated[int, Meta(ge=1, le=5_000)] = 500
     """The most messages that are read, accepted and acknowledged together."""
     redis: RedisSourceSettings | None = None
@@ -205,8 +200,8 @@ class Config(Struct, frozen=True, kw_only=True):
     requires: tuple[Promise, ...] = ()
     """Promises that you rely on: a stack that lacks one is refused; docs/stacks.md says what each means."""
     handoff: Handoff = Handoff.MEMORY
-    """What is between routing and delivering: nothing, a `worker` does both, or (`queue`, on PostgreSQL) a claim in the
-    store, with a `router` before it and a `deliverer` behind it."""
+    """Between routing and delivering: nothing (a `worker` does both), or on PostgreSQL a `queue` from `router` to
+    `deliverer`."""
     outbox: OutboxSettings = OutboxSettings()
     """What is published to topics that others read, on PostgreSQL."""
     kafka: KafkaSettings | None = None

@@ -154,10 +154,10 @@ class Defaults(Struct, frozen=True):
     ttl_s: Seconds = 86_400
     """Seconds for which sending a notification is worthwhile."""
     dedup_window_s: Seconds | None = None
-    """Seconds within which the same submission is not sent again, whatever its idempotency key; 0 or unset is off. The
-    notify API compares title, body and data, for a day where this is unset, and only where no key is given."""
+    """Seconds within which the same submission is not sent again; 0 or unset is off, at the notify API unset is a
+    day."""
     dedup_windows_s: dict[NotificationType, Seconds] = {}
-    """The same for notifications of one `type`; of `otp` and `payment` it is 300 at most where nothing is said here."""
+    """The same for one `type`; unset, that of `otp` and `payment` is 300 at most."""
 
     channels: SubmittedChannels = ()
     """The channels of a submission that names none: side by side (`[push, email]`), or in steps

@@ -38,5 +38,5 @@ class TlsSettings(Struct, frozen=True, kw_only=True):
     key_file: str
     """Its private key as PEM, unencrypted."""
     client_ca_file: str | None = None
-    """The certificate authorities (PEM) that sign clients' certificates. If set, every client must present one, and
-    HTTP clients need TLS 1.3."""
+    """The authorities (PEM) of clients' certificates. If set, every client must present one, and HTTP clients need TLS
+    1.3."""

@@ -25,3 +25,10 @@ def test_the_page_holds_the_generated_tables() -> None:
 def test_the_page_names_every_policy_and_error_class() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert [name for name in (*POLICIES, *ErrorClass) if f"`{name}`" not in text] == []
+
+
+def test_a_long_meaning_is_told_once_and_then_referred_to() -> None:
+    tables = markdown(installed())
+    url = next(setting for setting in settings(installed()) if setting.path == "redis.url")
+    assert tables.count(url.meaning) == 1
+    assert "| `sources.<source>.redis.url` | text | required | As `redis.url`. |" in tables

@@ -49,17 +49,17 @@ class IssuerSettings(Struct, frozen=True, kw_only=True):
     algorithms: Annotated[tuple[Algorithm, ...], Meta(min_length=1)]
     """The signature algorithms accepted: `HS…` with `secret`, `RS…` and `ES…` with a key set."""
     secret: str | None = None
-    """The shared secret, as `${NAME}` or `file:PATH`; at least as long as the hash: 32, 48 or 64 bytes. Changing it
-    needs a restart and invalidates older tokens; to rotate keys, use a key set."""
+    """The shared secret, as `${NAME}` or `file:PATH`, at least as long as the hash (32, 48 or 64 bytes). A change needs
+    a restart."""
     jwks_url: str | None = None
     """The URL of its key set (JWKS): https, or http on the loopback. Redirects are not followed."""
     jwks_file: str | None = None
     """A file with its key set (JWKS). It is read again when a token names an unknown key."""
     ca_file: str | None = None
-    """The certificate authorities trusted for `jwks_url`, instead of the system's."""
+    """The authorities to trust for `jwks_url`, instead of the system's."""
     jwks_refresh_s: Annotated[float, Meta(ge=10, le=86_400)] = 300.0
-    """Seconds after which the key set is fetched again, in the background, when the next token arrives. While
-    fetching fails, the last key set stays valid for a day."""
+    """Seconds after which the next token has the key set fetched again. While that fails, the last one is valid for a
+    day."""
     users: bool = False
     """Whether its tokens belong to end users, who reach only what is theirs; if false, they belong to services."""
     subject_claim: Annotated[str, Meta(min_length=1)] = "sub"
@@ -67,8 +67,7 @@ class IssuerSettings(Struct, frozen=True, kw_only=True):
     scopes: tuple[Scope, ...] = ()
     """The scopes of each of its tokens; end users may have `send`, `devices` and `read` only."""
     scope_claim: str | None = None
-    """A claim that adds scopes, as a list or as one text separated by spaces; only scopes in `claimed_scopes` are
-    granted."""
+    """A claim that adds scopes of `claimed_scopes`, as a list or a text with spaces."""
     claimed_scopes: tuple[Scope, ...] = ()
     """The scopes that `scope_claim` may add."""
     leeway_s: Annotated[float, Meta(ge=0, le=300)] = 30.0

@@ -33,7 +33,7 @@ class ApnsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     broadcast_endpoint: str | None = None
     """``https://host:port`` instead of the environment's own, to send to broadcast channels."""
     ca_file: str | None = None
-    """The certificate authorities to trust, instead of the system's."""
+    """The authorities to trust instead of the system's."""
     proxy: str | None = None
     """``http://[user:password@]host:port``: connections go through it, by CONNECT."""
     connections: Annotated[int, Meta(ge=1, le=40)] = 25
@@ -41,7 +41,7 @@ class ApnsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     silent_connections: Annotated[int, Meta(ge=1, le=5)] = 2
     """The most connections for silent notifications, which are separate from the others."""
     heal_environment: bool = True
-    """Tries the other environment once for a token that this one does not know, and remembers which one knows it."""
+    """Tries the other environment once for an unknown token, and remembers which one knows it."""
     critical_alerts: bool = False
     """Whether Apple granted the app the entitlement for critical alerts, which sound even on a muted device."""
     critical_fallback: Literal["time-sensitive", "active", "refuse"] = "time-sensitive"
@@ -49,8 +49,7 @@ class ApnsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     fit: Fit = "refuse"
     """Over Apple's limit a notification is refused, or (``trim``) its body, subtitle and title are shortened."""
     bad_token_share: Annotated[float, Meta(gt=0, le=1)] = 0.25
-    """The share of unknown tokens among recent answers from which tokens are no longer removed, since wrong settings
-    are likely then."""
+    """The share of unknown tokens among recent answers above which none is removed: a setting is likely wrong."""
     dead_token_codes: tuple[str, ...] = ("Unregistered", "ExpiredToken")
     """The reasons that forget a token. ``BadDeviceToken`` is forgotten when both environments refuse it."""
 

@@ -27,26 +27,24 @@ class FcmSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     service_account_file: str
     """The JSON key file from the Firebase console; or ``metadata``: the account a machine of Google's runs under."""
     project_id: str | None = None
-    """The project to send for, where it is not the one that the key file, or the machine, belongs to."""
+    """The project to send for, where it is not the account's own."""
     endpoint: str | None = None
     """``https://host:port`` instead of Google's own."""
     ca_file: str | None = None
-    """The certificate authorities to trust, instead of the system's; also for the token endpoint."""
+    """The authorities to trust instead of the system's; also for the token endpoint."""
     proxy: str | None = None
     """``http://[user:password@]host:port``: connections go through it, by CONNECT; also those to the token endpoint."""
     connections: Annotated[int, Meta(ge=1, le=50)] = 25
     """The most connections; each carries up to 100 requests at once."""
     invalid_argument: Literal["smart", "remove", "refuse"] = "smart"
-    """What ``INVALID_ARGUMENT`` does: ``smart`` forgets the token where it is at fault, else refuses the message."""
+    """On ``INVALID_ARGUMENT``, ``smart`` forgets the token where it is at fault, else refuses the message."""
     sender_id_mismatch: Literal["refuse", "remove"] = "refuse"
-    """How a token of another project is treated: the message fails (`refuse`), and the token is removed as well
-    (`remove`)."""
+    """For a token of another project the message fails (`refuse`), and the token is removed as well (`remove`)."""
 
     fit: Fit = "refuse"
     """A message over 4096 bytes is refused, or its body, then its title, is shortened with an ellipsis (``trim``)."""
     form: Form = "waypost"
-    """What a message that is shown looks like: Waypost's own form, or that of the notifications service, for apps that
-    were written for its messages."""
+    """The form of visible messages: Waypost's own, or that of the notifications service, for apps written for it."""
     validate_only: bool = False
     """Dry run: Google validates every message and delivers none. For the first try of an account."""
 

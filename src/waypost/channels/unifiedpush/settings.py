@@ -16,20 +16,18 @@ class UnifiedPushSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Settings of which push servers may be called, and with which identity."""
 
     allow_endpoints: tuple[str, ...]
-    """Push servers that devices may be registered at: host names, ``*.`` for any labels in front, ``https://host:port``,
+    """Push servers that devices may be at: hosts, ``*.`` for any labels in front, ``https://host:port``,
     ``http://host:port`` in a private network, or ``*`` for any public host."""
     vapid_private_key_file: str | None = None
     """An EC key on P-256 as PEM, for push servers that want to know who sends; with ``subject``."""
     subject: str | None = None
     """Whom a push server may turn to: ``mailto:…`` or ``https://…``."""
     plaintext: bool = False
-    """Whether devices without keys are sent to unencrypted, as before version 3 of the specification: the push
-    server can read the message."""
+    """Whether devices without keys are sent to unencrypted: the push server can read the message."""
     fit: Fit = "refuse"
-    """What happens to a message over the limit: it fails with its size (`refuse`), or its body, subtitle and title
-    are shortened (`trim`)."""
+    """A message over the limit fails (`refuse`), or its body, subtitle and title are shortened (`trim`)."""
     ca_file: str | None = None
-    """The certificate authorities to trust, instead of the system's."""
+    """The authorities to trust instead of the system's."""
     connections: Annotated[int, Meta(ge=1, le=50)] = 4
     """The most connections to each push server."""
     push_services: Annotated[int, Meta(ge=1, le=1000)] = 64

@@ -28,17 +28,16 @@ class WebPushSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     subject: str
     """Whom a push service may turn to: ``mailto:…`` or ``https://…``."""
     allow_endpoints: tuple[str, ...] = KNOWN_SERVICES
-    """Where subscriptions may point: host names, ``*.`` for any labels in front, ``https://host:port[/path]``, or ``*``
-    for any public host."""
+    """Where subscriptions may point: hosts, ``*.`` for any labels in front, ``https://host:port[/path]``, or ``*`` for
+    any public host."""
     fit: Fit = "refuse"
-    """What happens to a message over the limit: it fails with its size (`refuse`), or its body, subtitle and title
-    are shortened (`trim`)."""
+    """A message over the limit fails (`refuse`), or its body, subtitle and title are shortened (`trim`)."""
     declarative: bool = False
-    """Whether a message with a title and a link is written so that Safari shows it without a service worker."""
+    """Whether Safari may show a message with a title and a link without a service worker."""
     reuse_sender_key: bool = False
-    """Whether one sender key encrypts all messages of an hour instead of one message: less CPU, less secrecy."""
+    """Whether a sender key serves an hour instead of one message: less CPU, less secrecy."""
     ca_file: str | None = None
-    """The certificate authorities to trust, instead of the system's."""
+    """The authorities to trust instead of the system's."""
     connections: Annotated[int, Meta(ge=1, le=50)] = 4
     """The most connections to each push service."""
     push_services: Annotated[int, Meta(ge=1, le=1000)] = 64

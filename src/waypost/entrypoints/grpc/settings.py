@@ -24,7 +24,7 @@ class GrpcSettings(Struct, frozen=True, kw_only=True):
     metadata_limit_bytes: Annotated[int, Meta(ge=1 * KIB, le=1 * MIB)] = 16 * KIB
     """The most metadata of one call, bytes."""
     message_timeout_s: Annotated[float, Meta(gt=0)] = 30.0
-    """Seconds that a caller may take to send the message of a call. A stream may be silent for any time."""
+    """Seconds that a call's message may take to arrive. A stream may be silent for any time."""
     calls_limit: Annotated[int, Meta(ge=1)] = 1_000
     """The most concurrent calls of one worker, streams included; above it, calls are refused."""
     anonymous_calls_limit: Annotated[int, Meta(ge=1)] = 200

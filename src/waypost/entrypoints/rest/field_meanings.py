@@ -136,5 +136,6 @@ MEANINGS: Final = {
     "urgency": "How urgent it is.",
     "user_id": "The user.",
     "walked": "How many of the audience were enqueued.",
+    "webhook_url": "The URL that status changes of it are POSTed to.",
     "why": "What is wrong with it.",
 }

@@ -26,7 +26,7 @@ class RestSettings(Struct, frozen=True, kw_only=True):
     upload_limit_bytes: int = 2048 * MIB
     """The largest list of recipients that is uploaded."""
     bodies_limit_bytes: int = 64 * MIB
-    """The total size of the bodies that one worker reads at the same time; above it, requests are answered 429."""
+    """The total size of the bodies that one worker reads at once; above it, 429."""
     headers_limit_bytes: int = 32 * KIB
     """The largest request head (request line and headers)."""
     headers_limit: int = 64
@@ -36,8 +36,7 @@ class RestSettings(Struct, frozen=True, kw_only=True):
     body_timeout_s: float = 30.0
     """Seconds that a client may take to send a body."""
     linger_s: float = 2.0
-    """Seconds for which the rest of a refused body is discarded before the connection closes, so that the client can
-    read the answer."""
+    """Seconds for which the rest of a refused body is discarded, so that the client can read the answer."""
     keep_alive_s: int = 75
     """Seconds that an idle connection is kept, and one whose client does not read its answers."""
     backlog: int = 2048
@@ -47,13 +46,13 @@ class RestSettings(Struct, frozen=True, kw_only=True):
     key_cache_s: float = 2.0
     """Seconds that a verified API key is cached: a revoked key stops working within this time."""
     operating_listen: Listen | None = None
-    """The address of `/metrics` and `/health/…` alone, `host:port`, unencrypted; then `/metrics` is served nowhere
-    else. Unset, all are served beside the API."""
+    """An unencrypted address of `/metrics` and `/health/…`; `/metrics` is then served nowhere else. Unset, they are
+    beside the API."""
     public_url: Annotated[str, Meta(pattern=r"^https?://[^\s/?#]+(/[^\s?#]*[^\s?#/])?\Z")] | None = None
     """The address at which devices and providers reach this API from outside, such as `https://push.example.com`."""
     cors_origins: tuple[Origin, ...] = ()
-    """The origins of web pages that may call the API, each in full, such as `https://app.example.com`: their users
-    bring tokens of their own, no cookie is looked at. Unset, a page calls it by a path of its own origin alone."""
+    """Origins of web pages that may call the API with tokens of their users, each in full, such as
+    `https://app.example.com`."""
     serve_reference: bool = True
     """Whether the reference page `/docs` and `/openapi.json` are served."""
     serve_notify: bool = True

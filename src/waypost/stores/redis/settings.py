@@ -29,8 +29,7 @@ class RedisSettings(RedisServer, frozen=True, kw_only=True):
     """The Redis that processes share."""
 
     devices_ttl_s: Annotated[int, Meta(ge=1, le=3_600)] = 300
-    """The longest time for which a user's devices are cached (`cache: redis`), seconds. Every change invalidates
-    them at once."""
+    """Seconds for which a user's devices are cached at most (`cache: redis`). A change ends it at once."""
     prefix: str = "waypost:"
     """The prefix of every key, so that several installations can share one Redis."""
 

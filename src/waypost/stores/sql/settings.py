@@ -26,24 +26,24 @@ class SqlSettings(Struct, frozen=True):
     """The store; *url* is ``sqlite:///relative.db``, ``sqlite:////absolute.db`` or ``postgresql://user@host/database``."""
 
     url: str
-    """Where everything is kept; a relative SQLite file lies beside the configuration file. With `postgresql://` put the
-    password into `${ENV}`, and name every host that may be the primary."""
+    """Where everything is kept. With `postgresql://` the password is `${NAME}`, and every host that may be the primary
+    is named."""
     run_dir: str = "waypost.run"
-    """With PostgreSQL, the folder of files shared by the workers of one machine (locks, counters). With SQLite they
-    lie beside the database. Under systemd the default is in its `STATE_DIRECTORY`, or is its `RUNTIME_DIRECTORY`."""
+    """With PostgreSQL, the folder of files that one machine's workers share (locks, counters). Under systemd the
+    default is in its `STATE_DIRECTORY`, or is its `RUNTIME_DIRECTORY`."""
     durability: Durability = Durability.POWER
     """What an acknowledged request survives: a power failure (`power`), or only a crash of the process (`process`)."""
     lock_timeout_s: float = 2.0
-    """Seconds that a write waits for the store before its request is refused. Load is shed from half of it on."""
+    """Seconds that a write waits before its request is refused. Load is shed from half of it on."""
     checkpoint_bytes: int = 8 * 1024 * 1024
     """The size of the write-ahead log, bytes, above which it is copied into the database (a checkpoint)."""
     reserve_bytes: int = 32 * 1024 * 1024
     """Bytes reserved on the disk so that outcomes can still be written when it is full."""
     dedup_partition_h: int = 6
-    """Hours of dedup keys kept in one table. A table is dropped whole once its last window has ended."""
+    """Hours of dedup keys in one table, which is dropped whole after its last window."""
     commit_rows: int = 256
-    """Outcomes of about this many notifications share a commit, and four times as many accepted ones: the next
-    request waits for one commit. While outcomes are late, the proportion is reversed."""
+    """Outcomes of about this many notifications share a commit, and four times as many accepted ones; reversed while
+    outcomes are late."""
     withdraw_timeout_s: float = 2.0
     """Seconds within which the worker that owns a notification must answer a cancellation."""
 
