@@ -10,6 +10,25 @@ import click
 from waypost.cli.groups import LazyGroup
 from waypost.cli.printing import as_json_option
 
+_LAST_PORT = 65_535
+
+
+def _ports(_context: click.Context, _option: click.Parameter, said: tuple[str, ...]) -> dict[str, int]:
+    """Read the ports of further gateways, refusing names that no gateway has."""
+    if not said:
+        return {}
+    from waypost.lab.counterparts import further_addresses
+
+    known, ports = further_addresses(), {}
+    for text in said:
+        name, _, port = text.partition("=")
+        if name not in known:
+            raise click.BadParameter(f"no gateway {name!r}; known: {', '.join(known)}")
+        if not port.isascii() or not port.isdigit() or int(port) > _LAST_PORT:
+            raise click.BadParameter(f"expected NAME=PORT, got {text!r}")
+        ports[name] = int(port)
+    return ports
+
 
 @click.group(
     cls=LazyGroup,
@@ -47,6 +66,14 @@ from waypost.cli.printing import as_json_option
 @click.option("--webpush-http1-port", default=0)
 @click.option("--webpush-plain-port", default=0)
 @click.option("--metadata-port", default=0)
+@click.option(
+    "--port",
+    "further_ports",
+    multiple=True,
+    metavar="NAME=PORT",
+    callback=_ports,
+    help="The port of a further gateway, such as email=2587; may be repeated. Default: any free port.",
+)
 @as_json_option
 @click.pass_context
 def lab(
@@ -68,6 +95,7 @@ def lab(
     Examples:
       waypost lab
       waypost lab --directory lab --faults faults.yaml --json
+      waypost lab --port email=2587 --port twilio=2196
       waypost lab check --command ./send-to-targets
     """
     if context.invoked_subcommand is not None:

@@ -69,3 +69,10 @@ def counterparts() -> tuple[Counterpart, ...]:
 def gateway_names() -> tuple[str, ...]:
     """List every gateway that a rule may name."""
     return (*OWN, *(each.name for each in counterparts()))
+
+
+def further_addresses() -> tuple[str, ...]:
+    """List the addresses of all counterparts: one that speaks no HTTP has a second, with TLS from the first byte."""
+    return tuple(
+        name for each in counterparts() for name in (each.name, f"{each.name}_tls") if name == each.name or each.speak
+    )

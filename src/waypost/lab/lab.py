@@ -172,15 +172,15 @@ class Lab:
 
     async def _open_further(self, each: Counterpart, rules: WireRules) -> dict[str, str]:
         """Open the ports of a further gateway; one that speaks no HTTP has one with TLS from the first byte, too."""
-        gateway, speak = self.further[each.name], each.speak
+        gateway, speak, ports = self.further[each.name], each.speak, self.settings.further_ports
         if speak is None:
-            return {each.name: await self._open(each.name, gateway, rules, 0, _DUAL)}
+            return {each.name: await self._open(each.name, gateway, rules, ports.get(each.name, 0), _DUAL)}
         opened, reception = {}, self._reception(gateway)
         for name, scheme in ((each.name, each.scheme), (f"{each.name}_tls", f"{each.scheme}s")):
             tls = credentials.tls_context(self.settings.directory, [])
             listener = Listener(
-                reception, rules, tls if name != each.name else None, host=self.settings.host, port=0,
-                speak=functools.partial(speak, gateway, reception, tls),
+                reception, rules, tls if name != each.name else None, host=self.settings.host,
+                port=ports.get(name, 0), speak=functools.partial(speak, gateway, reception, tls),
             )  # fmt: skip
             opened[name] = f"{scheme}://{await self._listen(name, listener)}"
         return opened

@@ -30,6 +30,9 @@ class LabSettings(msgspec.Struct, frozen=True, kw_only=True):
     metadata_port: int = 0
     """The port of a Google machine's metadata server, which hands out access tokens."""
 
+    further_ports: dict[str, int] = {}
+    """The ports of gateways that came through the entry points, by the name of their address."""
+
     faults: Path | None = None
     """A YAML file with a list of fault rules that hold from the start."""
     strict: bool = True
