@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib.util import find_spec
 
+from waypost.bootstrap.receipts import receipt_links
+from waypost.bootstrap.senders import check_default_channels
 from waypost.config import Config, Stack
 from waypost.domain.errors import ConfigurationError, ErrorCode, StorageFull, Unavailable
 from waypost.runtime.roles import Role
@@ -23,6 +25,8 @@ def look(config: Config) -> str:
     for path, extra in _extras_of(config):
         if find_spec(_MODULE_OF[extra]) is None:
             raise ConfigurationError(path, f"its client is not installed: pip install 'waypost[{extra}]'")
+    check_default_channels(config)
+    receipt_links(config)
     check_location(config.store)
     engine = engine_of(config.store)
     engine.refuse_workers(config.workers)

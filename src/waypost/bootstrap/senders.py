@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from waypost.bootstrap.registry import installed
 from waypost.config import AppSettings, Config
+from waypost.domain.channel_steps import ChannelStep, step_faults, steps_of
 from waypost.domain.content import Content, Kind
 from waypost.domain.credential import CredentialId
 from waypost.domain.device import Platform, RegistrationCheck
@@ -107,17 +108,31 @@ def _known_channels(plugins: Sequence[SenderPlugin]) -> ContentCheck:
 
 def _known_steps(app: AppSettings, plugins: Sequence[SenderPlugin]) -> ContentCheck:
     """Refuse channels that the app could not send by: nobody would be told."""
-    has = [plugin for plugin in plugins if plugin.channel in app.senders]
-    known = sorted({name for plugin in has for name in (plugin.channel, plugin.family)})
 
     def check(content: Content, _: Kind) -> list[Fault]:
-        return [
-            Fault(f"channels[{n}]", f"the app has no {step.to} account; it has {', '.join(known) or 'none'}")
-            for n, step in enumerate(content.channels)
-            if step.to not in known
-        ]
+        return list(_unknown_steps(content.channels, app, plugins))
 
     return check
+
+
+def _unknown_steps(steps: Sequence[ChannelStep], app: AppSettings, plugins: Sequence[SenderPlugin]) -> Iterator[Fault]:
+    has = [plugin for plugin in plugins if plugin.channel in app.senders]
+    known = sorted({name for plugin in has for name in (plugin.channel, plugin.family)})
+    for n, step in enumerate(steps):
+        if step.to not in known:
+            yield Fault(f"channels[{n}]", f"the app has no {step.to} account; it has {', '.join(known) or 'none'}")
+
+
+def check_default_channels(config: Config) -> None:
+    """Refuse, with ConfigurationError, channels of an app's defaults by which nothing could ever be sent."""
+    for name, app in config.apps.items():
+        defaults = app.defaults
+        of_types = {f"_by_type.{kind}": said for kind, said in defaults.channels_by_type.items()}
+        for where, said in {"": defaults.channels, **of_types}.items():
+            faults = [*step_faults(said, defaults.ttl_s), *_unknown_steps(steps_of(said), app, installed())]
+            for fault in faults:
+                path = fault.path.replace("channels", f"channels{where}", 1)
+                raise ConfigurationError(f"apps.{name}.defaults.{path}", fault.why)
 
 
 def http2_kernel() -> str:

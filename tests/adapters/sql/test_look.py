@@ -152,6 +152,30 @@ def test_a_client_that_is_not_installed_is_found_by_the_check_as_by_serve(
     assert not (tmp_path / "waypost.db").exists()
 
 
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (
+            {"apps": {"demo": {"defaults": {"channels": ["sms"]}}}},
+            r"defaults.channels\[0\]: the app has no sms account",
+        ),
+        (
+            {"apps": {"demo": {"defaults": {"channels_by_type": {"otp": [{"to": "push", "for": "30s"}]}}}}},
+            r"apps.demo.defaults.channels_by_type.otp\[0\].for: nothing comes after it",
+        ),
+        ({"receipts": {"secret_file": "none.key"}}, "receipts.secret_file: cannot be read"),
+    ],
+)
+def test_what_every_submission_would_meet_is_found_by_the_check(
+    tmp_path: Path, change: dict[str, object], why: str
+) -> None:
+    """The check passed, and each submission was refused, or no worker began."""
+    path = configured(tmp_path, url="sqlite:///waypost.db")
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | change))
+    with pytest.raises(ConfigurationError, match=why):
+        check(path)
+
+
 @pytest.mark.parametrize("is_there", [False, True])
 def test_root_makes_nothing_in_the_store_of_another_user(
     tmp_path: Path, is_there: bool, monkeypatch: pytest.MonkeyPatch
