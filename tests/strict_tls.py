@@ -15,9 +15,11 @@ def refusing(context: ssl.SSLContext) -> Iterator[int]:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         serving = threading.Thread(target=_serve, args=(listening, context))
         serving.start()
-        yield listening.getsockname()[1]
-        listening.shutdown(socket.SHUT_RDWR)
-        serving.join()
+        try:
+            yield listening.getsockname()[1]
+        finally:  # a thread that is left to accept would keep a test that failed from ending
+            listening.shutdown(socket.SHUT_RDWR)
+            serving.join()
 
 
 def _serve(listening: socket.socket, context: ssl.SSLContext) -> None:

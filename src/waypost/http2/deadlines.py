@@ -91,5 +91,9 @@ class RequestDeadlines:
         while order and (order[0] <= tick or not self._ticks[order[0]]):
             for stream in self._ticks.pop(heappop(order)):
                 self._on_passed(stream)
-        if order and self._timer is None:
+        if order and not self._is_armed():
             self._arm()
+
+    def _is_armed(self) -> bool:
+        """Tell whether a timer is set; asked in ``_look`` itself, compiled code would take its own None for granted."""
+        return self._timer is not None

@@ -29,3 +29,27 @@ async def test_deadlines_pass_in_order_never_early_and_not_when_discarded() -> N
     await all_passed
     assert [deadline for deadline, _ in passed] == [now - 1.0, now + 0.1, now + 0.2]
     assert all([deadline <= at for deadline, at in passed])
+
+
+@pytest.mark.asyncio
+async def test_a_request_that_begins_as_another_ones_deadline_passes_is_watched() -> None:
+    """Compiled, the look at the timer that it had set was an error, which the loop reported."""
+    loop = asyncio.get_running_loop()
+    errors: list[dict[str, object]] = []
+    loop.set_exception_handler(lambda _, context: errors.append(context))
+    passed: list[Stream] = []
+    second_passed = loop.create_future()
+
+    def on_passed(stream: Stream) -> None:
+        passed.append(stream)
+        if stream is first:
+            deadlines.add(second)
+        else:
+            second_passed.set_result(None)
+
+    deadlines = RequestDeadlines(loop, on_passed)
+    first, second = (Stream(b"", b"", loop.time() + after_s, lambda result: None) for after_s in (0.02, 0.05))
+    deadlines.add(first)
+    await second_passed
+    assert passed == [first, second]
+    assert errors == []
