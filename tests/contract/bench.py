@@ -21,6 +21,7 @@ from waypost.domain.settlement import Again, Change, Intent, Parked, Sent, Settl
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, SECOND_MS, Instant, later
 from waypost.ports.bulk import Bulk
+from waypost.ports.feed import Mark, Marking
 from waypost.ports.promises import Promise
 from waypost.ports.views import NotificationDetail
 from waypost.ports.work import Acceptance, Accepted, Duplicate, Lease, NewNotification, Replay, Settled, Work, WorkItem
@@ -86,6 +87,11 @@ def by_key(made: Notification, key: str, window_ms: int = DAY_MS) -> Claim:
     """The claim on the caller's own key."""
     claimed = idempotency_key(made.app, made.caller, key)
     return Claim(ClaimKind.IDEMPOTENCY, claimed, body_hash(made.content), later(made.created_at, window_ms))
+
+
+def marking(made: Notification, mark: Mark, at: Instant) -> Marking:
+    """What its user does with it, in a feed or not."""
+    return Marking(made.app, made.user_id, mark, at, (made.id,), vouched=True)
 
 
 def targets(count: int) -> tuple[Target, ...]:

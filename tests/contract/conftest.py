@@ -28,6 +28,7 @@ from tests.contract.registries import Keyspace, RegistryUnderTest, cached_under_
 from tests.contract.sql import SqlUnderTest, settings_of
 from tests.contract.stores import MemoryUnderTest, StoreUnderTest
 from tests.engines import BuildSchema, beside, postgres_template, run_sql
+from waypost.bootstrap.features import tables
 from waypost.ports.promises import Promise
 from waypost.stores.sql.database import prepare
 
@@ -62,7 +63,7 @@ BEGIN
     DELETE FROM notification; DELETE FROM content; DELETE FROM receipt; DELETE FROM dedup_slice; DELETE FROM journal;
     DELETE FROM reader; DELETE FROM counter; DELETE FROM device; DELETE FROM api_key; DELETE FROM bulk_job;
     DELETE FROM key_terms; DELETE FROM bulk_recipient; DELETE FROM bulk_piece; DELETE FROM bulk_count;
-    DELETE FROM opt_out; DELETE FROM outbox; DELETE FROM mark; DELETE FROM erasure; DELETE FROM audit;
+    DELETE FROM opt_out; DELETE FROM outbox; DELETE FROM feed_entry; DELETE FROM erasure; DELETE FROM audit;
     DELETE FROM member; DELETE FROM arrival; DELETE FROM tail;
     DELETE FROM claim; DELETE FROM ownership WHERE shard IS NULL;
 END $$
@@ -71,7 +72,7 @@ END $$
 
 def _with_partitions(url: str) -> None:
     """Today's schema, with the months in which tests live."""
-    prepare(settings_of(url), START)
+    prepare(settings_of(url), START, tables())
 
 
 @pytest.fixture(scope="session")

@@ -22,10 +22,10 @@ from waypost.ports.bulk import Bulk, BulkViews, OptOuts
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
 from waypost.ports.erasure import Erasures
+from waypost.ports.feed import Feed
 from waypost.ports.holds import Holds
 from waypost.ports.journal import Journal, JournalRow
 from waypost.ports.keys import Keys
-from waypost.ports.marks import Marks
 from waypost.ports.outbox import OutboxView
 from waypost.ports.retention import Retention
 from waypost.ports.views import Views
@@ -175,9 +175,9 @@ class SqlUnderTest:
         return self._opened.bulk_views
 
     @property
-    def marks(self) -> Marks:
+    def feed(self) -> Feed:
         """See StoreUnderTest."""
-        return self._opened.marks
+        return self._opened.feed
 
     @property
     def audit(self) -> Audit:
@@ -202,10 +202,12 @@ class SqlUnderTest:
 
     async def cells(self) -> list[tuple[str, Any]]:
         """Every value of every table that has users in it or could have, with the table's name."""
-        tables = [name for name in metadata.tables if name not in ("journal", "erasure")]
+        names = [*metadata.tables, *(table.name for table in tables())]
+
+        searched = [name for name in names if name not in ("journal", "erasure")]
 
         def read(connection: Connection) -> list[tuple[str, Any]]:
-            rows = [(name, row) for name in tables for row in connection.execute(f"SELECT * FROM {name}").fetchall()]  # noqa: S608 - our own tables
+            rows = [(name, row) for name in searched for row in connection.execute(f"SELECT * FROM {name}").fetchall()]  # noqa: S608 - our own tables
             return [(name, value) for name, row in rows for value in row]
 
         return await self._opened.database.read(read)

@@ -11,9 +11,9 @@ from tests.memory.bulk import MemoryBulk, MemoryBulkViews, MemoryOptOuts
 from tests.memory.dedup import MemoryDedup
 from tests.memory.devices import MemoryDevices
 from tests.memory.erasures import MemoryErasures
+from tests.memory.feed import MemoryFeed
 from tests.memory.journal import MemoryJournal
 from tests.memory.keys import MemoryKeys
-from tests.memory.marks import MemoryMarks
 from tests.memory.retention import MemoryRetention
 from tests.memory.store import MemoryStore
 from tests.memory.views import MemoryViews
@@ -24,9 +24,9 @@ from waypost.ports.bulk import Bulk, BulkViews, OptOuts
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
 from waypost.ports.erasure import Erasure, Erasures
+from waypost.ports.feed import Feed
 from waypost.ports.journal import Journal
 from waypost.ports.keys import Keys
-from waypost.ports.marks import Marks
 from waypost.ports.retention import Retention
 from waypost.ports.views import Views
 from waypost.ports.work import Work
@@ -77,8 +77,8 @@ class StoreUnderTest(Protocol):
         ...
 
     @property
-    def marks(self) -> Marks:
-        """What readers did."""
+    def feed(self) -> Feed:
+        """The feeds of users."""
         ...
 
     @property
@@ -129,7 +129,7 @@ class MemoryUnderTest:
         self.dedup = MemoryDedup(self._store, self.clock)
         self.retention = MemoryRetention(self._store)
         self.bulk_views = MemoryBulkViews(self._store)
-        self.marks = MemoryMarks(self._store)
+        self.feed = MemoryFeed(self._store, self.clock)
         self.audit = MemoryAudit(self._store)
         self.opt_outs = MemoryOptOuts(self._store)
 

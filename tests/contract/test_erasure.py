@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tests.contract import bulk_bench
-from tests.contract.bench import APP, OTHER_APP, Bench, again, notification, sent
+from tests.contract.bench import APP, OTHER_APP, Bench, again, marking, notification, sent
 from tests.contract.sql import SqlUnderTest
 from waypost.domain.bulk import JobOrder, Recipient
 from waypost.domain.content import Content
@@ -19,6 +19,7 @@ from waypost.domain.status import NotificationStatus
 from waypost.domain.time import MINUTE_MS
 from waypost.pipeline.erase import Erased, erase
 from waypost.ports.erasure import ERASED_DEVICE, Erasure
+from waypost.ports.feed import Mark
 from waypost.ports.views import HistoryQuery
 
 pytestmark = pytest.mark.asyncio
@@ -175,13 +176,14 @@ async def test_no_table_knows_the_person_afterwards(bench: Bench) -> None:
     await bench.accept(made)
     lease, item = await bench.take_one()
     await bench.settle_first(lease, item, 1, sent(0, bench.now, provider_id=f"{MARKER}-id"))
-    await bench.store.marks.hide(made.id, bench.now)
+    await bench.store.feed.mark(marking(made, Mark.DELETED, bench.now))
     assert {name for name, value in await bench.store.cells() if holds(value)} == {
         "notification",
         "content",
         "receipt",
         "device",
         "opt_out",
+        "feed_entry",
     }  # fmt: skip - a set of names
     await carried_out(bench, await asked(bench))
     assert [

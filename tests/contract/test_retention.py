@@ -7,7 +7,7 @@ import os
 import msgspec
 import pytest
 
-from tests.contract.bench import APP, Bench, by_content, notification, sent
+from tests.contract.bench import APP, Bench, by_content, marking, notification, sent
 from waypost.domain.device import Platform, Registration
 from waypost.domain.ids import DeviceId, UserId, next_ids, token_hash
 from waypost.domain.notification import Lane, Notification
@@ -15,6 +15,7 @@ from waypost.domain.settlement import Sent
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, later
 from waypost.ports.devices import Eviction
+from waypost.ports.feed import Mark
 from waypost.ports.views import Marked
 from waypost.ports.work import Accepted, Duplicate, NewNotification
 
@@ -102,7 +103,7 @@ async def test_marks_leave_after_their_notification(bench: Bench) -> None:
     await bench.routed(gone, Sent("p"))
     await bench.accept(kept)
     for one in (gone, kept):
-        await bench.store.marks.read(one.id, bench.now)
+        await bench.store.feed.mark(marking(one, Mark.READ, bench.now))
     bench.clock.advance(DAY_MS)
     retention = bench.store.retention
     assert await retention.drop_before(later(bench.now, -HOUR_MS), 10) == 1

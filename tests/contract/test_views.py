@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.contract.bench import APP, OTHER_APP, Bench, again, by_content, new_id, notification, tried
+from tests.contract.bench import APP, OTHER_APP, Bench, again, by_content, marking, new_id, notification, tried
 from waypost.domain.content import Content, Kind
 from waypost.domain.delivery import FailureClass
 from waypost.domain.ids import CallerId, NotificationId, UserId
@@ -15,6 +15,7 @@ from waypost.domain.notification import Notification
 from waypost.domain.settlement import Change, Dead, Sent
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import HOUR_MS, MINUTE_MS, later
+from waypost.ports.feed import Mark
 from waypost.ports.views import DeadQuery, HistoryQuery, Marked, PageQuery
 from waypost.ports.work import NewNotification, Replay
 
@@ -253,31 +254,31 @@ async def test_a_page_far_back_is_found_and_counted(bench: Bench) -> None:
 
 async def test_what_was_read_says_when_it_was_read_first(bench: Bench) -> None:
     made, other = await bench.accepted(), await bench.accepted()
-    read_at, marks = bench.now, bench.store.marks
-    await marks.read(made.id, read_at)
-    await marks.read(made.id, later(read_at, HOUR_MS))
+    read_at, feed = bench.now, bench.store.feed
+    await feed.mark(marking(made, Mark.READ, read_at))
+    await feed.mark(marking(made, Mark.READ, later(read_at, HOUR_MS)))
     assert (await bench.detail(made)).marked == Marked(read_at=read_at)
     assert (await bench.detail(other)).marked == Marked()
     page = await bench.store.views.page(PageQuery(APP, UserId("ann"), READABLE))
     assert [detail.marked.read_at for detail in page.details] == [None, read_at]
-    await marks.unread(made.id)
-    await marks.unread(other.id)
+    await feed.mark(marking(made, Mark.UNREAD, read_at))
+    await feed.mark(marking(other, Mark.UNREAD, read_at))
     assert (await bench.detail(made)).marked == Marked()
-    await marks.read(made.id, later(read_at, HOUR_MS))
+    await feed.mark(marking(made, Mark.READ, later(read_at, HOUR_MS)))
     assert (await bench.detail(made)).marked == Marked(read_at=later(read_at, HOUR_MS))
 
 
 async def test_what_was_hidden_is_on_no_page_and_stays_readable_by_id(bench: Bench) -> None:
     made, other = await bench.accepted(), await bench.accepted()
-    await bench.store.marks.read(made.id, bench.now)
-    await bench.store.marks.hide(made.id, later(bench.now, MINUTE_MS))
-    await bench.store.marks.hide(made.id, later(bench.now, HOUR_MS))
+    await bench.store.feed.mark(marking(made, Mark.READ, bench.now))
+    await bench.store.feed.mark(marking(made, Mark.DELETED, later(bench.now, MINUTE_MS)))
+    await bench.store.feed.mark(marking(made, Mark.DELETED, later(bench.now, HOUR_MS)))
     assert await _page(bench) == ([other.id], 1)
     assert (await bench.detail(made)).marked == Marked(bench.now, later(bench.now, MINUTE_MS))
 
 
 async def test_a_mark_may_come_before_the_record(bench: Bench) -> None:
     made = notification(bench.now)
-    await bench.store.marks.read(made.id, bench.now)
+    await bench.store.feed.mark(marking(made, Mark.READ, bench.now))
     await bench.accept(made)
     assert (await bench.detail(made)).marked.read_at == bench.now

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from waypost.domain.notification import Notification
 from waypost.entrypoints.callers import Authenticator
 from waypost.entrypoints.rest.app import build_app
 from waypost.entrypoints.rest.settings import RestSettings
+from waypost.pipeline.feed import mark
 from waypost.ports.work import Acceptance, Accepted, NewNotification, Replay, Work
 from waypost.telemetry import Level
 
@@ -38,7 +40,12 @@ class Behind(Service):
         behind: dict[str, Any] = {"telemetry": log, "clock": store.clock}
         intake = replace(self.api.intake, work=self.taken, dedup=store.dedup, **behind)
         callers = Authenticator(store.keys, self.tokens, self.api.device_caps, store.clock, settings.key_cache_s, log)
-        stored: dict[str, Any] = {"callers": callers, "keys": store.keys, "views": store.views, "marks": store.marks}
+        stored: dict[str, Any] = {
+            "callers": callers,
+            "keys": store.keys,
+            "views": store.views,
+            "mark": partial(mark, store.feed, work, store.clock),
+        }
         stored |= {"devices": store.devices, "opt_outs": store.opt_outs, "audit": store.audit, "outbox": store.outbox}
         jobs = replace(self.api.bulk, bulk=store.bulk_of(work), views=store.bulk_views)
         stored |= {"bulk": jobs, "erasures": store.erasures_of(work)}

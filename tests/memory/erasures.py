@@ -49,7 +49,7 @@ class MemoryErasures:
                 device_ids=(),
             )
             row.receipts = {number: _blanked(receipt) for number, receipt in row.receipts.items()}
-            self._store.marks.pop(row.notification.id, None)
+            self._store.feed.pop(row.notification.id, None)
         return len(rows)
 
     async def strike(self, erasure: Erasure) -> None:

@@ -24,5 +24,5 @@ class MemoryRetention:
         old = [one for one in final if created_at(one) < before][:n]
         for one in old:
             del rows[one]
-            self._store.marks.pop(one, None)
+            self._store.feed.pop(one, None)
         return len(old)

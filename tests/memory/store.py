@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -20,7 +21,6 @@ from waypost.ports.audit import AuditEntry
 from waypost.ports.erasure import Erasure
 from waypost.ports.journal import JournalRow
 from waypost.ports.keys import ApiKey
-from waypost.ports.views import Marked
 
 LEASABLE = Instant(0)
 """The due time of fresh work that waits for nobody."""
@@ -126,7 +126,8 @@ class MemoryStore:
         self.keys: dict[str, ApiKey] = {}
         self.jobs: dict[JobId, JobRow] = {}
         self.told: dict[NotificationId, Told] = {}
-        self.marks: dict[NotificationId, Marked] = {}
+        self.feed: dict[NotificationId, Any] = {}
+        """Rows of tests/memory/feed.py."""
         self.opted_out: set[tuple[AppId, UserId]] = set()
         self.erasures: dict[tuple[AppId, UserId], Erasure] = {}
         self.audit: list[AuditEntry] = []

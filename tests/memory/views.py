@@ -87,7 +87,8 @@ class MemoryViews:
         return {_id(row): self._status(row) for row in rows if row is not None and row.notification.app == app}
 
     def _marked(self, row: StoredRow) -> Marked:
-        return self._store.marks.get(_id(row), Marked())
+        marks = self._store.feed.get(_id(row))
+        return Marked() if marks is None else Marked(marks.read_at, marks.hidden_at)
 
     def _rows(self) -> Iterable[StoredRow]:
         return self._store.rows.values()

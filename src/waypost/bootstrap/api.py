@@ -18,6 +18,7 @@ from waypost.features.parts import Ground
 from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.explain import Explain
+from waypost.pipeline.feed import mark
 from waypost.pipeline.intake import Intake
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
@@ -82,7 +83,7 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
         opt_outs=store.opt_outs,
         erasures=store.erasures,
         audit=store.audit,
-        marks=store.marks,
+        mark=partial(mark, store.feed, stack_parts.work, clock),
         outbox=store.outbox,
         explain=Explain(
             duty_context.devices,

@@ -17,8 +17,8 @@ from waypost.features.bulk import BULK
 from waypost.features.callbacks import CALLBACKS
 from waypost.features.erasure import ERASURE
 from waypost.features.feature import Feature
+from waypost.features.feed import FEED
 from waypost.features.keys import KEYS
-from waypost.features.marks import MARKS
 from waypost.features.opt_outs import OPT_OUTS
 from waypost.features.receipts import RECEIPTS
 from waypost.features.webhooks import WEBHOOKS
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from waypost.stores.sql.store import Store
     from waypost.telemetry import Telemetry
 
-FEATURES: tuple[Feature, ...] = (BULK, OPT_OUTS, ERASURE, AUDIT, KEYS, MARKS, RECEIPTS, CALLBACKS, WEBHOOKS)
+FEATURES: tuple[Feature, ...] = (BULK, OPT_OUTS, ERASURE, AUDIT, KEYS, FEED, RECEIPTS, CALLBACKS, WEBHOOKS)
 """The list of features, to which each new one is added."""
 
 

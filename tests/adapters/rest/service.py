@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,8 +22,8 @@ from tests.memory.dedup import MemoryDedup
 from tests.memory.device_events import MemoryDeviceEvents
 from tests.memory.devices import MemoryDevices
 from tests.memory.erasures import MemoryErasures
+from tests.memory.feed import MemoryFeed
 from tests.memory.keys import MemoryKeys
-from tests.memory.marks import MemoryMarks
 from tests.memory.outbox import MemoryOutboxView
 from tests.memory.store import MemoryStore
 from tests.memory.views import MemoryViews
@@ -54,6 +55,7 @@ from waypost.features.parts import Ground
 from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.explain import Explain
+from waypost.pipeline.feed import mark
 from waypost.pipeline.intake import Intake
 from waypost.ports.keys import ApiKey
 from waypost.ports.views import HistoryQuery
@@ -116,7 +118,7 @@ class InMemory:
         self.opt_outs = MemoryOptOuts(self.data)
         self.erasures = MemoryErasures(self.data)
         self.audit = MemoryAudit(self.data)
-        self.marks = MemoryMarks(self.data)
+        self.feed = MemoryFeed(self.data, clock)
         self.device_events = MemoryDeviceEvents()
         self.outbox = MemoryOutboxView()
 
@@ -176,7 +178,7 @@ class Service:
             opt_outs=self.stores.opt_outs,
             erasures=self.erasures,
             audit=self.stores.audit,
-            marks=self.stores.marks,
+            mark=partial(mark, self.stores.feed, self.work, self.clock),
             routes=features.routes(),
             tags=features.tags(),
             outbox=self.stores.outbox,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from litestar import Request
@@ -26,8 +26,8 @@ from waypost.ports.callbacks import CallbackRequest, TargetReport
 from waypost.ports.clock import Clock
 from waypost.ports.devices import Devices
 from waypost.ports.erasure import Erasures
+from waypost.ports.feed import MarkedEntry, Marking
 from waypost.ports.keys import Keys
-from waypost.ports.marks import Marks
 from waypost.ports.outbox import OutboxView
 from waypost.ports.views import Views
 from waypost.telemetry import Telemetry
@@ -52,7 +52,8 @@ class Api(Struct, frozen=True):
     opt_outs: OptOuts
     erasures: Erasures
     audit: Audit
-    marks: Marks
+    mark: Callable[[Marking], Awaitable[Sequence[MarkedEntry]]]
+    """Marks notifications as their reader wants them."""
     outbox: OutboxView
     explain: Explain
     clock: Clock

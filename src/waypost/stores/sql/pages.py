@@ -16,16 +16,17 @@ _AT_ONCE = 1_000
 _LAST_ID = NotificationId(b"\xff" * 16)
 
 _SEEN = """\
-SELECT id, app, status, due_at FROM notification INDEXED BY notification_history
-LEFT JOIN mark ON mark.notification_id = notification.id
-WHERE app = ? AND user_id = ? AND id < ? AND kind = 'visible' AND hidden_at IS NULL ORDER BY id DESC LIMIT ?
+SELECT id, notification.app, status, due_at FROM notification INDEXED BY notification_history
+LEFT JOIN feed_entry ON feed_entry.notification_id = notification.id
+WHERE notification.app = ? AND notification.user_id = ? AND id < ? AND kind = 'visible' AND hidden_at IS NULL
+ORDER BY id DESC LIMIT ?
 """
 _WAITING = """\
 SELECT notification_id FROM receipt WHERE notification_id IN ({keys})
 GROUP BY notification_id HAVING min(CASE WHEN status = 'pending' AND attempt > 0 THEN 1 ELSE 0 END) = 1
 """
 _RECEIPTS = f"SELECT {RECEIPT} FROM receipt WHERE notification_id IN ({{keys}})"  # noqa: S608 - a list of columns
-_MARKS = "SELECT notification_id, read_at, hidden_at FROM mark WHERE notification_id IN ({keys})"
+_MARKS = "SELECT notification_id, read_at, hidden_at FROM feed_entry WHERE notification_id IN ({keys})"
 
 
 def read_page(connection: Connection, query: PageQuery, look: Look) -> Page:

@@ -251,15 +251,6 @@ opt_out = Table(
     sqlite_with_rowid=False,
 )
 
-mark = Table(
-    "mark",
-    metadata,
-    Column("notification_id", BLOB, primary_key=True),  # its row may still be to come (in a log), or gone already
-    Column("read_at", Integer),
-    Column("hidden_at", Integer),
-    sqlite_with_rowid=False,
-)
-
 outbox = Table(
     "outbox",
     metadata,

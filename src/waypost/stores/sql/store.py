@@ -19,11 +19,11 @@ from waypost.stores.sql.devices import SqlDevices
 from waypost.stores.sql.engine import Joined
 from waypost.stores.sql.engines import engine_of
 from waypost.stores.sql.erasures import SqlErasures
+from waypost.stores.sql.feed import SqlFeed
 from waypost.stores.sql.holds import SqlHolds
 from waypost.stores.sql.journal import SqlJournal
 from waypost.stores.sql.keys import SqlKeys
 from waypost.stores.sql.ledger import SqlLedger
-from waypost.stores.sql.marks import SqlMarks
 from waypost.stores.sql.opt_outs import SqlOptOuts
 from waypost.stores.sql.outbox_view import SqlOutboxView
 from waypost.stores.sql.retention import SqlRetention
@@ -58,7 +58,7 @@ class Store:
         self.bulk_views = SqlBulkViews(database)
         self.outbox = SqlOutboxView(database)
         self.opt_outs = SqlOptOuts(database)
-        self.marks = SqlMarks(database)
+        self.feed = SqlFeed(database, clock)
         self.device_events = SqlDeviceEvents(database)
         self.webhook_queue = SqlWebhookQueue(database)
         self.audit = SqlAudit(database)

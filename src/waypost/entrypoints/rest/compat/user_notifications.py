@@ -20,7 +20,7 @@ from waypost.domain.vocabulary import Vocabulary, meant_by, notification_word, r
 from waypost.entrypoints.access import READS_OWN, SENDS_OWN
 from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest.answers import ONE_CODES, answer, speaks
-from waypost.entrypoints.rest.api import Call, api_of
+from waypost.entrypoints.rest.api import Api, Call, api_of
 from waypost.entrypoints.rest.compat.reader import ActingFor, reader
 from waypost.entrypoints.rest.compat.user_rows import (
     DEFAULT_TYPE,
@@ -36,6 +36,7 @@ from waypost.entrypoints.rest.compat.user_rows import (
 )
 from waypost.entrypoints.rest.parameters import HeaderKey, PathId, id_in
 from waypost.entrypoints.rest.submitting import accept
+from waypost.ports.feed import Mark, Marking
 from waypost.ports.views import NotificationDetail, PageQuery
 
 MOST_AT_ONCE = 100
@@ -173,7 +174,7 @@ async def mark_read(request: Call, notification_id: PathId, acting_for: ActingFo
     """Set `read_at`; a repeated call leaves it unchanged."""
     api, user = api_of(request), reader(request.user, acting_for)
     detail = await _own(request, notification_id, user)
-    await api.marks.read(detail.record.notification.id, api.clock.now())
+    await _mark(api, detail, Mark.READ)
     return answer(200, NotificationAnswer(row(await _own(request, notification_id, user))))
 
 
@@ -188,7 +189,7 @@ async def mark_unread(request: Call, notification_id: PathId, acting_for: Acting
     """Set `read_at` to null."""
     api, user = api_of(request), reader(request.user, acting_for)
     detail = await _own(request, notification_id, user)
-    await api.marks.unread(detail.record.notification.id)
+    await _mark(api, detail, Mark.UNREAD)
     return answer(200, NotificationAnswer(row(await _own(request, notification_id, user))))
 
 
@@ -204,8 +205,15 @@ async def hide(request: Call, notification_id: PathId, acting_for: ActingFor = N
     """Hide it from its user; under `/v1` it stays as long as any other."""
     api = api_of(request)
     detail = await _own(request, notification_id, reader(request.user, acting_for))
-    await api.marks.hide(detail.record.notification.id, api.clock.now())
+    await _mark(api, detail, Mark.DELETED)
     return answer(200, NotificationAnswer(row(detail)))
+
+
+async def _mark(api: Api, detail: NotificationDetail, mark: Mark) -> None:
+    """Mark a notification that is known to be its reader's."""
+    notification = detail.record.notification
+    ids = (notification.id,)
+    await api.mark(Marking(notification.app, notification.user_id, mark, api.clock.now(), ids, vouched=True))
 
 
 async def _own(request: Call, path_part: str, user: UserId) -> NotificationDetail:

@@ -97,7 +97,6 @@ CREATE TABLE bulk_count (
 CREATE TABLE opt_out (
     app TEXT NOT NULL, user_id TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (app, user_id)
 ) WITHOUT ROWID;
-CREATE TABLE mark (notification_id BLOB NOT NULL PRIMARY KEY, read_at INTEGER, hidden_at INTEGER) WITHOUT ROWID;
 CREATE TABLE erasure (
     id BLOB NOT NULL PRIMARY KEY, app TEXT NOT NULL, user_id TEXT, tombstone TEXT NOT NULL, asked_at INTEGER NOT NULL,
     finished_at INTEGER
@@ -200,7 +199,6 @@ CREATE TABLE bulk_count (
     job bigint NOT NULL, status text NOT NULL, n bigint NOT NULL, PRIMARY KEY (job, status)
 ) WITH (fillfactor = 20);
 CREATE TABLE opt_out (app text NOT NULL, user_id text NOT NULL, at bigint NOT NULL, PRIMARY KEY (app, user_id));
-CREATE TABLE mark (notification_id bytea PRIMARY KEY, read_at bigint, hidden_at bigint);
 CREATE TABLE erasure (
     id bytea PRIMARY KEY, app text NOT NULL, user_id text, tombstone text NOT NULL, asked_at bigint NOT NULL,
     finished_at bigint

@@ -1,0 +1,15 @@
+"""Settings of an app's feed (``apps.<app>.inapp``)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from waypost.domain.channel import Channel
+
+CHANNEL: Final = Channel("inapp")
+
+
+class InappSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings of the feed: none so far, the section itself (`inapp: {}`) gives every user of the app a feed."""

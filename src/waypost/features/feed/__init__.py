@@ -1,0 +1,10 @@
+"""The feed in the app."""
+
+from waypost.features.feature import Feature
+
+FEED = Feature(
+    name="feed",
+    docs="A user finds notifications in the app: what is new, read, archived or deleted, with counts.",
+    parts="waypost.features.feed.parts:PARTS",
+    commands={"feed": "waypost.cli.feed:feed"},
+)

@@ -1,0 +1,46 @@
+"""The parts that the feed adds to a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from waypost.domain.address import FEED
+from waypost.domain.moves import DeliveryMoved
+from waypost.domain.status import DeliveryStatus
+from waypost.features.feed.routes import ROUTES
+from waypost.features.parts import Ground, Parts
+from waypost.ports.erasure import Erasure
+from waypost.ports.feed import NewEntry
+from waypost.ports.journal import JournalRow
+from waypost.stores.sql.feed import TABLE
+
+_MOVES_A_ROW: Final = 1_000_000
+"""More than the moves of any row of the journal."""
+_BROUGHT: Final = frozenset({DeliveryStatus.SENT, DeliveryStatus.DELIVERED, DeliveryStatus.OPENED})
+
+
+async def bring(ground: Ground, rows: Sequence[JournalRow]) -> None:
+    """Bring into the feeds what *rows* say was sent there; may be repeated."""
+    await ground.store.feed.add(
+        [
+            NewEntry(move.app, move.user_id, move.notification_id, move.n, row.position * _MOVES_A_ROW + place, move.at)
+            for row in rows
+            for place, move in enumerate(row.moves)
+            if isinstance(move, DeliveryMoved) and move.device_id == FEED and move.after in _BROUGHT
+        ]
+    )
+
+
+async def empty(ground: Ground, erasure: Erasure) -> None:
+    """Delete the feed of the user."""
+    await ground.store.feed.erase(erasure.app, erasure.user_id)
+
+
+PARTS = Parts(
+    tables=(TABLE,),
+    routes=(*ROUTES,),
+    tags={"Feed": "What a user finds in the app."},
+    readers={"feed": bring},
+    erases=empty,
+)

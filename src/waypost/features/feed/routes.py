@@ -1,0 +1,191 @@
+"""Routes of the feed: a user's entries, counts, and what the user does with them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Response, get, post
+from litestar.params import QueryParameter, RawBody
+from msgspec import Meta, Struct
+
+from waypost.domain.content import Action, Urgency
+from waypost.domain.errors import Fault, InvalidRequest
+from waypost.domain.ids import UserId, format_id, parse_id
+from waypost.domain.time import isoformat
+from waypost.entrypoints.access import READS_OWN
+from waypost.entrypoints.decoding import decode
+from waypost.entrypoints.rest import cursors
+from waypost.entrypoints.rest.answers import WRITE_CODES, answer, speaks
+from waypost.entrypoints.rest.api import Call, api_of, ground_of
+from waypost.entrypoints.rest.bodies import IdText
+from waypost.entrypoints.rest.parameters import CursorGiven, Limit, PathIdentity, user_in
+from waypost.entrypoints.rest.views import Cursor, Timestamp
+from waypost.entrypoints.submitting import Id
+from waypost.features.parts import Ground
+from waypost.ports.feed import Entry, FeedCounts, FeedQuery, Folder, Mark, Marking
+
+IDS_LIMIT = 500
+"""Entries of one request."""
+
+
+class EntryView(Struct, frozen=True):
+    """An entry: what the app shows, and what its user did with it."""
+
+    id: Id
+    type: str | None
+    urgency: Urgency
+    title: str | None
+    subtitle: str | None
+    body: str | None
+    data: dict[str, Any]
+    image: str | None
+    icon: str | None
+    link: str | None
+    actions: tuple[Action, ...]
+    category: str | None
+    thread: str | None
+    shown_at: Annotated[Timestamp, Meta(description="When it came into the feed.")]
+    seen_at: Timestamp | None
+    read_at: Timestamp | None
+    archived_at: Timestamp | None
+
+
+class CountsView(Struct, frozen=True):
+    """The number of entries of the inbox that are not read, and not seen."""
+
+    unread: int
+    unseen: int
+
+
+class FeedView(CountsView, frozen=True):
+    """A page of a feed, newest first, with the counts of all of it."""
+
+    items: tuple[EntryView, ...]
+    next: Cursor
+
+
+class SubmittedMarks(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a user did: with the entries `ids`, or with all of the inbox up to the entry `until`."""
+
+    mark: Mark
+    ids: Annotated[tuple[IdText, ...], Meta(max_length=IDS_LIMIT)] = ()
+    until: IdText | None = None
+
+
+class MarkedView(CountsView, frozen=True):
+    """How many entries changed, and the counts afterwards."""
+
+    changed: int
+
+
+_marks = msgspec.json.Decoder(SubmittedMarks)
+
+FolderGiven = Annotated[Folder, QueryParameter(description="The part of the feed.")]
+TypesGiven = Annotated[
+    list[str] | None,
+    QueryParameter(description="Only entries of these types; may be repeated.", max_length=20, required=False),
+]
+
+
+@get(
+    "/v1/users/{user_id:str}/feed",
+    tags=["Feed"],
+    summary="List a user's feed",
+    operation_id="getFeed",
+    opt=speaks({200: FeedView}, READS_OWN),
+)
+async def feed(
+    request: Call,
+    user_id: PathIdentity,
+    folder: FolderGiven = Folder.INBOX,
+    type: TypesGiven = None,
+    limit: Limit = 50,
+    cursor: CursorGiven = None,
+) -> Response[bytes]:
+    """List what was sent to the channel `inapp`, newest first; empty for an unknown user."""
+    ground, user = _ground(request), user_in(request.user, user_id)
+    before = None if cursor is None else cursors.number(cursor)
+    found = await ground.store.feed.page(FeedQuery(request.user.app, user, folder, tuple(type or ()), before, limit))
+    counts = await _counts(request, user)
+    following = None if found.before is None else cursors.of_number(found.before)
+    return answer(200, FeedView(counts.unread, counts.unseen, tuple(map(_view, found.entries)), following))
+
+
+@get(
+    "/v1/users/{user_id:str}/feed/counts",
+    tags=["Feed"],
+    summary="Count what is new in a user's feed",
+    operation_id="getFeedCounts",
+    opt=speaks({200: CountsView}, READS_OWN),
+)
+async def counts(request: Call, user_id: PathIdentity) -> Response[bytes]:
+    """Count the entries of the inbox that are not read, and those that are not seen."""
+    found = await _counts(request, user_in(request.user, user_id))
+    return answer(200, CountsView(found.unread, found.unseen))
+
+
+@post(
+    "/v1/users/{user_id:str}/feed/marks",
+    tags=["Feed"],
+    summary="Mark entries of a user's feed",
+    operation_id="postFeedMarks",
+    status_code=200,
+    opt=speaks(
+        {200: MarkedView},
+        READS_OWN,
+        body=SubmittedMarks,
+        example={"mark": "read", "ids": ["019c1234-5678-7abc-8def-0123456789ab"]},
+        codes=WRITE_CODES,
+    ),
+)
+async def post_marks(request: Call, user_id: PathIdentity, body: RawBody) -> Response[bytes]:
+    """Mark entries as seen, read, unread, archived, unarchived, deleted or restored; a repeat changes nothing.
+
+    What is read counts as `opened` in its receipt, what is seen as `delivered`.
+    """
+    said = decode(_marks, body)
+    if bool(said.ids) == (said.until is not None):
+        raise InvalidRequest((Fault("ids", "give ids, or until"),))
+    api, user = api_of(request), user_in(request.user, user_id)
+    until = None if said.until is None else parse_id(said.until)
+    marking = Marking(request.user.app, user, said.mark, api.clock.now(), tuple(map(parse_id, said.ids)), until)
+    changed = await api.mark(marking)
+    found = await _counts(request, user)
+    return answer(200, MarkedView(found.unread, found.unseen, len(changed)))
+
+
+def _ground(request: Call) -> Ground:
+    ground: Ground = ground_of(request, "feed")
+    return ground
+
+
+async def _counts(request: Call, user: UserId) -> FeedCounts:
+    (found,) = await _ground(request).store.feed.counts([(request.user.app, user)])
+    return found
+
+
+def _view(entry: Entry) -> EntryView:
+    notification = entry.record.notification
+    content = notification.content
+    times = (None if at is None else isoformat(at) for at in (entry.seen_at, entry.read_at, entry.archived_at))
+    return EntryView(
+        format_id(notification.id),
+        content.type,
+        notification.urgency,
+        content.title,
+        content.subtitle,
+        content.body,
+        content.data,
+        content.image,
+        content.icon,
+        content.link,
+        content.actions,
+        content.category,
+        content.thread,
+        isoformat(entry.shown_at),
+        *times,
+    )
+
+
+ROUTES = [feed, counts, post_marks]

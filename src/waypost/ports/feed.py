@@ -1,0 +1,138 @@
+"""The feeds of users: the notifications that an app shows, newest first, and what their readers did with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from waypost.domain.ids import AppId, NotificationId, UserId
+from waypost.domain.time import Instant
+from waypost.domain.words import Words
+from waypost.ports.views import NotificationRecord
+
+
+class Mark(Words):
+    """An act of a reader on entries of the feed."""
+
+    SEEN = "seen"
+    """The list with them was opened."""
+    READ = "read"
+    """Each by itself was opened; what is read is seen."""
+    UNREAD = "unread"
+    ARCHIVED = "archived"
+    """Put away, and read."""
+    UNARCHIVED = "unarchived"
+    DELETED = "deleted"
+    RESTORED = "restored"
+    """Not deleted after all."""
+
+
+class Folder(Words):
+    """A part of a feed."""
+
+    INBOX = "inbox"
+    """What is neither archived nor deleted."""
+    UNREAD = "unread"
+    """The part of the inbox that is not read."""
+    ARCHIVE = "archive"
+
+
+class NewEntry(Struct, frozen=True):
+    """A notification that came into its user's feed."""
+
+    app: AppId
+    user_id: UserId
+    notification_id: NotificationId
+    n: int
+    """The number of the target that is the feed."""
+    place: int
+    """The place in the feed: later ones have higher numbers, and no two of a user the same."""
+    at: Instant
+
+
+class Entry(Struct, frozen=True):
+    """A notification in a feed, with its reader's marks."""
+
+    record: NotificationRecord
+    place: int
+    shown_at: Instant
+    """The time when it came into the feed."""
+    seen_at: Instant | None = None
+    read_at: Instant | None = None
+    archived_at: Instant | None = None
+
+
+class FeedQuery(Struct, frozen=True):
+    """A filter for entries of a user: newest first, at most *limit*, from below the place *before*."""
+
+    app: AppId
+    user_id: UserId
+    folder: Folder = Folder.INBOX
+    types: tuple[str, ...] = ()
+    """The types; of any where there are none."""
+    before: int | None = None
+    limit: int = 50
+
+
+class FeedPage(Struct, frozen=True):
+    """A page of a feed; *before* asks for the next one, None at the end."""
+
+    entries: tuple[Entry, ...]
+    before: int | None = None
+
+
+class FeedCounts(Struct, frozen=True):
+    """The number of entries of an inbox that are not read, and not seen."""
+
+    unread: int = 0
+    unseen: int = 0
+
+
+class Marking(Struct, frozen=True):
+    """An order to mark the entries *ids* of a user, or everything up to the entry *until*."""
+
+    app: AppId
+    user_id: UserId
+    mark: Mark
+    at: Instant
+    ids: tuple[NotificationId, ...] = ()
+    until: NotificationId | None = None
+    vouched: bool = False
+    """Whether *ids* are known to be the user's: then they are marked though they are in no feed (yet)."""
+
+
+class MarkedEntry(Struct, frozen=True):
+    """An entry that a marking changed."""
+
+    notification_id: NotificationId
+    n: int | None
+    """The number of the target that is the feed; None where it is in none."""
+
+
+class Feed(Protocol):
+    """The feeds of all users. What is marked is shown by ``Views.detail`` and ``Views.page``, too.
+
+    Entries leave with their notifications, and with an erased user. Whatever is said to be written is durable.
+    """
+
+    async def add(self, entries: Sequence[NewEntry]) -> list[NewEntry]:
+        """Add what is not there yet, and return that; marks that came before their entry stay."""
+        ...
+
+    async def mark(self, marking: Marking) -> list[MarkedEntry]:
+        """Mark entries, and return those that this changed; unknown ids, and those of others, change nothing."""
+        ...
+
+    async def page(self, query: FeedQuery) -> FeedPage:
+        """Return a page of a feed, newest first."""
+        ...
+
+    async def counts(self, users: Sequence[tuple[AppId, UserId]]) -> list[FeedCounts]:
+        """Count what is unread and unseen of each user, by the rows: in the order asked."""
+        ...
+
+    async def erase(self, app: AppId, user_id: UserId) -> None:
+        """Delete all entries and marks of a user."""
+        ...

@@ -1,0 +1,171 @@
+"""The feeds of users on SQL: a row for each notification that is in one, or that its reader marked.
+
+The content stays where it is stored. A row without a place is in no feed: somebody marked it through the user API, or
+in the log stack before it came. A user's rows lie together, so counting them is one short scan, and never drifts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from waypost.domain.ids import AppId, NotificationId, UserId
+from waypost.ports.clock import Clock
+from waypost.ports.feed import (
+    Entry,
+    FeedCounts,
+    FeedPage,
+    FeedQuery,
+    Folder,
+    Mark,
+    MarkedEntry,
+    Marking,
+    NewEntry,
+)
+from waypost.stores.sql.added import AddedTable
+from waypost.stores.sql.database import Database
+from waypost.stores.sql.driver import Connection, Row
+from waypost.stores.sql.reading import Look, records
+from waypost.stores.sql.transaction import OperationKind, Transaction
+
+TABLE: Final = AddedTable(
+    "feed_entry",
+    "CREATE TABLE IF NOT EXISTS feed_entry"
+    " (app {text} NOT NULL, user_id {text} NOT NULL, notification_id {blob} NOT NULL, n {number}, place {number},"
+    " shown_at {number}, seen_at {number}, read_at {number}, archived_at {number}, hidden_at {number},"
+    " PRIMARY KEY (app, user_id, notification_id), UNIQUE (notification_id), UNIQUE (app, user_id, place)){layout}",
+    of_notification=True,
+)
+
+_ADD: Final = """\
+INSERT INTO feed_entry (app, user_id, notification_id, n, place, shown_at)
+SELECT app, user_id, id, ?, ?, ? FROM notification WHERE id = ? AND user_id = ?
+ON CONFLICT (notification_id) DO UPDATE SET n = excluded.n, place = excluded.place, shown_at = excluded.shown_at
+WHERE feed_entry.place IS NULL
+"""
+_VOUCH: Final = "INSERT INTO feed_entry (app, user_id, notification_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+_SETS: Final = {
+    Mark.SEEN: ("seen_at = ?", "seen_at IS NULL"),
+    Mark.READ: ("read_at = ?, seen_at = coalesce(seen_at, ?)", "read_at IS NULL"),
+    Mark.UNREAD: ("read_at = NULL", "read_at IS NOT NULL"),
+    Mark.ARCHIVED: (
+        "archived_at = ?, read_at = coalesce(read_at, ?), seen_at = coalesce(seen_at, ?)",
+        "archived_at IS NULL",
+    ),
+    Mark.UNARCHIVED: ("archived_at = NULL", "archived_at IS NOT NULL"),
+    Mark.DELETED: ("hidden_at = ?", "hidden_at IS NULL"),
+    Mark.RESTORED: ("hidden_at = NULL", "hidden_at IS NOT NULL"),
+}
+"""What each mark sets, and of which rows; a parameter is the time."""
+_ONE: Final = "notification_id = ?"
+_UP_TO: Final = (
+    "place <= (SELECT place FROM feed_entry WHERE app = ? AND user_id = ? AND notification_id = ?)"
+    " AND hidden_at IS NULL AND archived_at IS NULL"
+)
+_MARK: Final = "UPDATE feed_entry SET {sets} WHERE app = ? AND user_id = ? AND {which} AND {where} RETURNING {row}"
+_MARKED: Final = "notification_id, n"
+
+_FOLDERS: Final = {
+    Folder.INBOX: "archived_at IS NULL",
+    Folder.UNREAD: "archived_at IS NULL AND read_at IS NULL",
+    Folder.ARCHIVE: "archived_at IS NOT NULL",
+}
+_PAGE: Final = """\
+SELECT notification_id, place, shown_at, seen_at, read_at, archived_at FROM feed_entry
+WHERE app = ? AND user_id = ? AND place < ? AND hidden_at IS NULL AND {folder} ORDER BY place DESC LIMIT ?
+"""
+_COUNT: Final = """\
+SELECT count(CASE WHEN read_at IS NULL THEN 1 END), count(CASE WHEN seen_at IS NULL THEN 1 END) FROM feed_entry
+WHERE app = ? AND user_id = ? AND place IS NOT NULL AND hidden_at IS NULL AND archived_at IS NULL
+"""
+_ERASE: Final = "DELETE FROM feed_entry WHERE app = ? AND user_id = ?"
+_LAST_PLACE: Final = 2**63 - 1
+
+
+class SqlFeed:
+    """See ports.feed.Feed."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def add(self, entries: Sequence[NewEntry]) -> list[NewEntry]:
+        """See Feed."""
+        return await self._database.commits.submit(_ADDING, entries, rows=len(entries)) if entries else []
+
+    async def mark(self, marking: Marking) -> list[MarkedEntry]:
+        """See Feed."""
+        return await self._database.commits.submit(_MARKING, marking, rows=max(1, len(marking.ids)))
+
+    async def page(self, query: FeedQuery) -> FeedPage:
+        """See Feed."""
+        look = Look(self._clock.now(), None)
+        return await self._database.read(lambda connection: _page(connection, query, look))
+
+    async def counts(self, users: Sequence[tuple[AppId, UserId]]) -> list[FeedCounts]:
+        """See Feed."""
+        return await self._database.read(
+            lambda connection: [FeedCounts(*connection.execute(_COUNT, user).fetchone()) for user in users]
+        )
+
+    async def erase(self, app: AppId, user_id: UserId) -> None:
+        """See Feed."""
+        await self._database.commits.submit(_ERASING, (app, user_id))
+
+
+def _add(transaction: Transaction, batches: Sequence[Sequence[NewEntry]]) -> list[list[NewEntry]]:
+    return [[each for each in entries if _is_added(transaction.connection, each)] for entries in batches]
+
+
+def _is_added(connection: Connection, entry: NewEntry) -> bool:
+    """Add *entry*, unless its user was erased meanwhile."""
+    values = entry.n, entry.place, entry.at, entry.notification_id, entry.user_id
+    return connection.execute(_ADD, values).rowcount > 0
+
+
+def _mark(transaction: Transaction, markings: Sequence[Marking]) -> list[list[MarkedEntry]]:
+    return [_mark_one(transaction.connection, marking) for marking in markings]
+
+
+def _mark_one(connection: Connection, marking: Marking) -> list[MarkedEntry]:
+    user = marking.app, marking.user_id
+    sets, where = _SETS[marking.mark]
+    times = (marking.at,) * sets.count("?")
+    rows: list[Row] = []
+    if marking.until is not None:
+        statement = _MARK.format(sets=sets, where=where, which=_UP_TO, row=_MARKED)
+        rows += connection.execute(statement, (*times, *user, *user, marking.until)).fetchall()
+    statement = _MARK.format(sets=sets, where=where, which=_ONE, row=_MARKED)
+    for notification_id in sorted(marking.ids):  # in one order for all, so that none wait for each other
+        if marking.vouched:
+            connection.execute(_VOUCH, (*user, notification_id))
+        rows += connection.execute(statement, (*times, *user, notification_id)).fetchall()
+    return [MarkedEntry(NotificationId(row[0]), row[1]) for row in rows]
+
+
+def _page(connection: Connection, query: FeedQuery, look: Look) -> FeedPage:
+    statement = _PAGE.format(folder=_FOLDERS[query.folder])
+    entries: list[Entry] = []
+    before = _LAST_PLACE if query.before is None else query.before
+    while True:
+        rows = connection.execute(statement, (query.app, query.user_id, before, query.limit + 1)).fetchall()
+        found = records(connection, [row[0] for row in rows], look)
+        for row in rows:
+            if len(entries) == query.limit:
+                return FeedPage(tuple(entries), entries[-1].place)
+            record = found.get(row[0])
+            if record is not None and (not query.types or record.notification.content.type in query.types):
+                entries.append(Entry(record, *row[1:]))
+        if len(rows) <= query.limit:
+            return FeedPage(tuple(entries))
+        before = rows[-1][1]
+
+
+def _erase(transaction: Transaction, users: Sequence[tuple[AppId, UserId]]) -> list[None]:
+    transaction.connection.executemany(_ERASE, users)
+    return [None] * len(users)
+
+
+_ADDING: Final = OperationKind("add_feed_entries", _add, durable=False)
+_MARKING: Final = OperationKind("mark_feed_entries", _mark, durable=True)
+_ERASING: Final = OperationKind("erase_feed", _erase, durable=True)

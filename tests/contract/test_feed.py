@@ -1,0 +1,151 @@
+"""The contract of Feed, on every engine."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from tests.contract.bench import APP, OTHER_APP, Bench, marking, new_id, notification
+from waypost.domain.ids import NotificationId, UserId
+from waypost.domain.notification import Notification
+from waypost.domain.time import HOUR_MS, later
+from waypost.ports.feed import (
+    FeedCounts,
+    FeedQuery,
+    Folder,
+    Mark,
+    MarkedEntry,
+    Marking,
+    NewEntry,
+)
+
+pytestmark = pytest.mark.asyncio
+ANN = UserId("ann")
+
+
+async def brought(bench: Bench, count: int = 1, user: str = "ann") -> list[Notification]:
+    """Notifications that came into the user's feed, oldest first."""
+    made = [notification(bench.now, user=user) for _ in range(count)]
+    await bench.accept(*made)
+    await bench.store.feed.add([entry(bench, one, place) for place, one in enumerate(made, 1)])
+    return made
+
+
+def entry(bench: Bench, made: Notification, place: int) -> NewEntry:
+    return NewEntry(made.app, made.user_id, made.id, 0, place, bench.now)
+
+
+async def listed(bench: Bench, folder: Folder = Folder.INBOX, **query: object) -> list[NotificationId]:
+    asked = msgspec.structs.replace(FeedQuery(APP, ANN, folder), **query)
+    return [each.record.notification.id for each in (await bench.store.feed.page(asked)).entries]
+
+
+async def count(bench: Bench, user: str = "ann") -> FeedCounts:
+    (found,) = await bench.store.feed.counts([(APP, UserId(user))])
+    return found
+
+
+def order(bench: Bench, mark: Mark, *ids: NotificationId, until: NotificationId | None = None) -> Marking:
+    return Marking(APP, ANN, mark, bench.now, ids, until)
+
+
+async def test_a_feed_is_listed_newest_first_by_pages_and_counted(bench: Bench) -> None:
+    made = await brought(bench, 5)
+    await brought(bench, 1, user="bob")
+    newest_first = [one.id for one in reversed(made)]
+    assert await listed(bench) == newest_first
+    page = await bench.store.feed.page(FeedQuery(APP, ANN, limit=2))
+    assert [each.record.notification.content for each in page.entries] == [made[4].content, made[3].content]
+    assert await listed(bench, before=page.before, limit=3) == newest_first[2:]
+    assert (await bench.store.feed.page(FeedQuery(APP, ANN, limit=5))).before is None
+    both = [(APP, UserId("bob")), (APP, ANN), (OTHER_APP, ANN)]
+    assert await bench.store.feed.counts(both) == [FeedCounts(1, 1), FeedCounts(5, 5), FeedCounts()]
+
+
+async def test_an_entry_that_is_brought_again_is_one(bench: Bench) -> None:
+    (made,) = await brought(bench)
+    assert await bench.store.feed.add([entry(bench, made, 1)]) == []
+    assert await count(bench) == FeedCounts(1, 1)
+
+
+async def test_what_its_user_does_not_have_any_more_comes_into_no_feed(bench: Bench) -> None:
+    """The user was erased between the sending and the journal's reader."""
+    gone = notification(bench.now)
+    assert await bench.store.feed.add([entry(bench, gone, 1)]) == []
+    assert await listed(bench) == []
+
+
+async def test_each_mark_moves_an_entry_between_folders_and_counts(bench: Bench) -> None:
+    (made,) = await brought(bench)
+    feed, one = bench.store.feed, made.id
+    table = [
+        (Mark.SEEN, [one], [one], [], FeedCounts(1, 0)),
+        (Mark.READ, [one], [], [], FeedCounts(0, 0)),
+        (Mark.UNREAD, [one], [one], [], FeedCounts(1, 0)),
+        (Mark.ARCHIVED, [], [], [one], FeedCounts(0, 0)),
+        (Mark.UNARCHIVED, [one], [], [], FeedCounts(0, 0)),
+        (Mark.DELETED, [], [], [], FeedCounts(0, 0)),
+        (Mark.RESTORED, [one], [], [], FeedCounts(0, 0)),
+    ]
+    for mark, inbox, unread, archive, counts in table:
+        assert await feed.mark(order(bench, mark, one)) == [MarkedEntry(one, 0)], mark
+        assert await feed.mark(order(bench, mark, one)) == [], f"{mark}, again"
+        found = [await listed(bench, folder) for folder in (Folder.INBOX, Folder.UNREAD, Folder.ARCHIVE)]
+        assert found == [inbox, unread, archive], mark
+        assert await count(bench) == counts, mark
+
+
+async def test_reading_is_seeing_and_keeps_its_first_time(bench: Bench) -> None:
+    (made,) = await brought(bench)
+    first = bench.now
+    await bench.store.feed.mark(order(bench, Mark.SEEN, made.id))
+    bench.clock.advance(HOUR_MS)
+    await bench.store.feed.mark(order(bench, Mark.READ, made.id))
+    (found,) = (await bench.store.feed.page(FeedQuery(APP, ANN))).entries
+    assert (found.seen_at, found.read_at) == (first, later(first, HOUR_MS))
+
+
+async def test_all_up_to_an_entry_is_marked_and_nothing_newer(bench: Bench) -> None:
+    first, second, third = await brought(bench, 3)
+    await bench.store.feed.mark(order(bench, Mark.READ, first.id))
+    assert await bench.store.feed.mark(order(bench, Mark.READ, until=second.id)) == [MarkedEntry(second.id, 0)]
+    assert await listed(bench, Folder.UNREAD) == [third.id]
+    assert await bench.store.feed.mark(order(bench, Mark.READ, until=new_id(bench.now))) == []
+
+
+async def test_unknown_entries_and_those_of_others_stay_as_they_are(bench: Bench) -> None:
+    (hers,) = await brought(bench, user="bob")
+    assert await bench.store.feed.mark(order(bench, Mark.READ, hers.id, new_id(bench.now))) == []
+    assert await bench.store.feed.mark(order(bench, Mark.READ, until=hers.id)) == []
+    assert await count(bench, "bob") == FeedCounts(1, 1)
+
+
+async def test_a_mark_that_came_before_its_entry_stays(bench: Bench) -> None:
+    """What the user API marks is in a feed later, or never."""
+    made = await bench.accepted()
+    assert await bench.store.feed.mark(marking(made, Mark.READ, bench.now)) == [MarkedEntry(made.id, None)]
+    assert (await listed(bench), await count(bench)) == ([], FeedCounts())
+    await bench.store.feed.add([entry(bench, made, 7)])
+    assert (await listed(bench), await count(bench)) == ([made.id], FeedCounts(0, 0))
+
+
+async def test_entries_of_some_types_are_found_however_many_others_lie_between(bench: Bench) -> None:
+    made = await brought(bench, 5)
+    typed = notification(bench.now)
+    typed = msgspec.structs.replace(typed, content=msgspec.structs.replace(typed.content, type="otp"))
+    await bench.accept(typed)
+    await bench.store.feed.add([entry(bench, typed, 0)])
+    assert await listed(bench, types=("otp",), limit=1) == [typed.id]
+    assert await listed(bench, types=("news",)) == []
+    assert len(await listed(bench)) == len(made) + 1
+
+
+async def test_a_feed_that_is_erased_is_empty(bench: Bench) -> None:
+    await brought(bench, 2)
+    await brought(bench, 1, user="bob")
+    await bench.store.feed.erase(APP, ANN)
+    assert (await listed(bench), await count(bench), await count(bench, "bob")) == (
+        [],
+        FeedCounts(),
+        FeedCounts(1, 1),
+    )
