@@ -20,6 +20,7 @@ from .types import (
     Cancellation,
     DeadPage,
     DeviceList,
+    FeedView,
     Json,
     NotificationPage,
     NotificationView,
@@ -181,6 +182,16 @@ class AsyncClient:
     async def erase_user(self, user_id: str) -> Json:
         """Forget a user: devices, what was said to them, and who they were in what stays."""
         answer: Json = await self._answer(calls.erase_user(user_id))
+        return answer
+
+    async def feed(self, user_id: str, **query: str | int | None) -> FeedView:
+        """List a page of a user's feed, newest first (folder, type, limit, cursor)."""
+        answer: FeedView = await self._answer(calls.feed(user_id, **query))
+        return answer
+
+    async def mark_feed(self, user_id: str, mark: str, ids: Sequence[str] = (), until: str | None = None) -> Json:
+        """Mark entries of a user's feed as ``seen``, ``read``, ``unread``, ``archived``, ``deleted``, or back."""
+        answer: Json = await self._answer(calls.mark_feed(user_id, mark, ids, until))
         return answer
 
     async def dead(self, **query: str | int | None) -> DeadPage:

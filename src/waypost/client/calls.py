@@ -157,6 +157,16 @@ def erase_user(user_id: str) -> ClientRequest:
     return ClientRequest("DELETE", f"/v1/users/{_part(user_id)}")
 
 
+def feed(user_id: str, **query: str | int | None) -> ClientRequest:
+    """List a page of a user's feed, newest first (folder, type, limit, cursor)."""
+    return ClientRequest("GET", f"/v1/users/{_part(user_id)}/feed" + _query(query))
+
+
+def mark_feed(user_id: str, mark: str, ids: Sequence[str], until: str | None) -> ClientRequest:
+    """Mark entries of a user's feed; a repeat changes nothing."""
+    return _post(f"/v1/users/{_part(user_id)}/feed/marks", _given(mark=mark, ids=list(ids) or None, until=until))
+
+
 def dead(**query: str | int | None) -> ClientRequest:
     """List a page of dead letters, newest first (code, user_id, since, limit, cursor)."""
     return ClientRequest("GET", "/v1/dead" + _query(query))

@@ -237,6 +237,37 @@ class DeadPage(TypedDict):
     next: str | None
 
 
+class EntryView(TypedDict):
+    """An entry of a feed: what the app shows, and what its user did with it."""
+
+    id: str
+    type: str | None
+    urgency: str
+    title: str | None
+    subtitle: str | None
+    body: str | None
+    data: dict[str, Any]
+    image: str | None
+    icon: str | None
+    link: str | None
+    actions: list[SubmittedAction]
+    category: str | None
+    thread: str | None
+    shown_at: str
+    seen_at: str | None
+    read_at: str | None
+    archived_at: str | None
+
+
+class FeedView(TypedDict):
+    """A page of a feed, newest first, with the counts of all of it."""
+
+    unread: int
+    unseen: int
+    items: list[EntryView]
+    next: str | None
+
+
 class SubmittedDevice(TypedDict):
     """A device to register."""
 

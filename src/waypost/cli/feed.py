@@ -1,0 +1,49 @@
+"""``waypost feed``: what a user finds in the app."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from waypost.cli.connect import api_options
+from waypost.cli.printing import as_json_option, console, plain, print_json, short_time, table
+
+if TYPE_CHECKING:
+    from waypost.client import Client
+
+_FOLDERS: Final = ("inbox", "unread", "archive")
+
+
+@click.command(short_help="List the feed of a user.")
+@click.argument("user_id")
+@click.option("--folder", type=click.Choice(_FOLDERS), default="inbox", show_default=True, help="The part of the feed.")
+@click.option("--type", "kind", help="Only entries of this type.")
+@click.option("--limit", type=click.IntRange(1, 500), default=20, show_default=True, help="The most entries.")
+@api_options
+@as_json_option
+def feed(client: Client, user_id: str, folder: str, kind: str | None, limit: int, as_json: bool) -> None:
+    """List what was sent to USER_ID by the channel inapp, newest first, with what is new.
+
+    \b
+    Examples:
+      waypost feed alice
+      waypost feed alice --folder unread --type promotion --json
+    """
+    answer = client.feed(user_id, folder=folder, type=kind, limit=limit)
+    if as_json:
+        print_json(answer)
+        return
+    rows = [
+        (
+            each["id"],
+            short_time(each["shown_at"]),
+            "read" if each["read_at"] else "seen" if each["seen_at"] else "new",
+            each["type"],
+            None if each["title"] is None else plain(each["title"]),
+        )
+        for each in answer["items"]
+    ]
+    columns = ("notification", "shown", "state", "type", "title")
+    console().print(table(columns, rows) if rows else f"{plain(user_id)} has nothing there")
+    console().print(f"{answer['unread']} unread, {answer['unseen']} unseen")

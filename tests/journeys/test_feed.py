@@ -1,0 +1,144 @@
+"""The feed in the app, through real processes: what was sent there is found there, once, whatever is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.journeys.harness import Json, Service, running, until
+
+pytestmark = pytest.mark.asyncio
+
+USERS = 20
+ROUNDS = 15
+
+
+async def feed(service: Service, user: str, query: str = "") -> Json:
+    status, answer = await service.ask("GET", f"/v1/users/{user}/feed{query}")
+    assert status == 200, answer
+    return answer
+
+
+async def send(service: Service, user: str, channels: list[object], **fields: object) -> str:
+    body = {"user_id": user, "title": "Your parcel is here", "channels": channels, **fields}
+    status, answer = await service.ask("POST", "/v1/notifications", body)
+    assert status == 202, answer
+    return str(answer["id"])
+
+
+async def shown(service: Service, user: str, count: int) -> list[str]:
+    """Wait until a feed has so many entries; return their ids, newest first."""
+
+    async def there() -> list[str] | None:
+        ids = [each["id"] for each in (await feed(service, user, "?limit=500"))["items"]]
+        return ids if len(ids) == count else None
+
+    found: list[str] = await until(there, f"{count} entries of {user}")
+    return found
+
+
+async def status_of(service: Service, notification_id: str) -> dict[str, str]:
+    _, answer = await service.ask("GET", f"/v1/notifications/{notification_id}")
+    return {each["device_id"]: each["status"] for each in answer["receipts"]}
+
+
+def listed(service: Service, user: str) -> str:
+    """What `waypost feed` prints."""
+    command = [sys.executable, "-m", "waypost.cli", "feed", user, "--url", service.url]
+    environment = {**os.environ, "WAYPOST_API_KEY": service.key}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+
+async def test_a_user_without_a_device_finds_it_in_the_feed_and_reading_is_its_receipt(tmp_path: Path) -> None:
+    async with running(tmp_path, start=False, workers=1) as service:
+        service.configure(app={"inapp": {}})
+        await service.start()
+        first = await send(service, "ann", ["inapp"], type="otp", data={"code": 7}, link="https://shop.example/7")
+        second = await send(service, "ann", ["push", "inapp"])
+        assert await shown(service, "ann", 2) == [second, first]
+        answer = await feed(service, "ann", "?type=otp")
+        (entry,) = answer["items"]
+        assert (entry["id"], entry["data"], entry["link"]) == (first, {"code": 7}, "https://shop.example/7")
+        assert (answer["unread"], answer["unseen"]) == (2, 2)
+        assert await status_of(service, first) == {"inapp:feed": "sent"}
+        marks = {"mark": "read", "ids": [first]}
+        assert await service.ask("POST", "/v1/users/ann/feed/marks", marks) == (
+            200,
+            {"unread": 1, "unseen": 1, "changed": 1},
+        )
+        assert await status_of(service, first) == {"inapp:feed": "opened"}
+        said = await asyncio.to_thread(listed, service, "ann")
+        assert first in said and "1 unread" in said
+        assert (await service.ask("POST", "/v1/users/ann/feed/marks", {"mark": "seen"}))[0] == 400
+
+
+async def test_what_nobody_opened_in_the_feed_comes_as_a_push(tmp_path: Path) -> None:
+    """The feed is a step like any other: opened in time, nothing follows it."""
+    async with running(tmp_path, start=False, workers=1) as service:
+        service.configure(app={"inapp": {}})
+        await service.start()
+        (token,) = (await service.lab.ask("POST", "/tokens", {"platform": "android", "count": 1}))["tokens"]
+        for user in ("ann", "bob"):
+            device = {"platform": "android", "token": token}
+            assert (await service.ask("PUT", f"/v1/devices/{user}/app-{user}", device))[0] == 201
+            (token,) = (await service.lab.ask("POST", "/tokens", {"platform": "android", "count": 1}))["tokens"]
+        late = await send(service, "ann", [{"to": "inapp", "until": "opened", "for": "1s"}, "push"])
+        read = await send(service, "bob", [{"to": "inapp", "until": "opened", "for": "1h"}, "push"])
+        await shown(service, "bob", 1)
+        await service.ask("POST", "/v1/users/bob/feed/marks", {"mark": "read", "until": read})
+
+        async def pushed() -> bool:
+            return (await status_of(service, late)).get("app-ann") == "sent"
+
+        await until(pushed, "the push")
+        assert await status_of(service, read) == {"inapp:feed": "opened", "app-bob": "cancelled"}
+
+
+async def test_every_entry_is_there_once_after_kill_9(tmp_path: Path) -> None:
+    """What was accepted is in its feed once, counts are those of the entries, and marks that were answered stay."""
+    async with running(tmp_path, start=False, workers=2) as service:
+        service.configure(app={"inapp": {}})
+        await service.start()
+        users = [f"user-{n}" for n in range(USERS)]
+        halfway = asyncio.Event()
+        written = asyncio.gather(*(writes(service, user, halfway) for user in users))
+        await halfway.wait()
+        for _ in range(2):
+            await service.kill(service.worker_pids()[0])
+        for user, (ids, read) in zip(users, await written, strict=True):
+            assert sorted(await shown(service, user, ROUNDS)) == sorted(ids)
+            answer = await feed(service, user, "?limit=500")
+            unread = {each["id"] for each in answer["items"] if each["read_at"] is None}
+            assert answer["unread"] == len(unread)
+            assert not read & unread
+
+
+async def writes(service: Service, user: str, halfway: asyncio.Event) -> tuple[list[str], set[str]]:
+    """Send to a user's feed, reading the newest entry in between; return what was accepted, and what was read."""
+    accepted, read = [], set()
+    for n in range(ROUNDS):
+        if n == ROUNDS // 2:
+            halfway.set()
+        body = {"user_id": user, "title": f"Number {n}", "channels": ["inapp"], "idempotency_key": f"{user}-{n}"}
+        answer = await said(service, "POST", "/v1/notifications", body)
+        accepted.append(str(answer["id"]))
+        for entry in (await said(service, "GET", f"/v1/users/{user}/feed?limit=1"))["items"]:
+            await said(service, "POST", f"/v1/users/{user}/feed/marks", {"mark": "read", "ids": [entry["id"]]})
+            read.add(str(entry["id"]))
+    return accepted, read
+
+
+async def said(service: Service, method: str, path: str, body: Json | None = None) -> Json:
+    """Say it until it is answered: workers die."""
+
+    async def answered() -> Json | None:
+        status, answer = await service.ask(method, path, body)
+        return answer if status in (200, 202) else None
+
+    answer: Json = await until(answered, path)
+    return answer
