@@ -22,6 +22,7 @@ from waypost.ports.feed import (
     MarkedEntry,
     Marking,
     NewEntry,
+    NewsQuery,
 )
 
 
@@ -75,18 +76,34 @@ class MemoryFeed:
             entries.append(Entry(detail.record, place, shown_at, row.seen_at, row.read_at, row.archived_at))
         return FeedPage(tuple(entries))
 
+    async def news(self, queries: Sequence[NewsQuery], limit: int) -> list[list[Entry]]:
+        """See Feed."""
+        whole = [await self.page(FeedQuery(query.app, query.user_id, limit=1_000_000)) for query in queries]
+        return [
+            [each for each in reversed(page.entries) if each.place > query.after][:limit]
+            for page, query in zip(whole, queries, strict=True)
+        ]
+
+    async def entries(self, ids: Sequence[NotificationId]) -> list[Entry]:
+        """See Feed."""
+        users = {(row.app, row.user_id) for one in ids if (row := self._store.feed.get(one)) is not None}
+        pages = [await self.page(FeedQuery(*user, limit=1_000_000)) for user in users]
+        return [each for page in pages for each in page.entries if each.record.notification.id in ids]
+
     async def counts(self, users: Sequence[tuple[AppId, UserId]]) -> list[FeedCounts]:
         """See Feed."""
-        inboxes = [[row for _, row in self._of(*user) if _is_shown(row) and row.archived_at is None] for user in users]
-        return [
-            FeedCounts(sum(row.read_at is None for row in inbox), sum(row.seen_at is None for row in inbox))
-            for inbox in inboxes
-        ]
+        return [self._counts(*user) for user in users]
 
     async def erase(self, app: AppId, user_id: UserId) -> None:
         """See Feed."""
         for one, _ in list(self._of(app, user_id)):
             del self._store.feed[one]
+
+    def _counts(self, app: AppId, user_id: UserId) -> FeedCounts:
+        rows = [row for _, row in self._of(app, user_id)]
+        inbox = [row for row in rows if _is_shown(row) and row.archived_at is None]
+        newest = max((row.place or 0 for row in rows), default=0)
+        return FeedCounts(sum(row.read_at is None for row in inbox), sum(row.seen_at is None for row in inbox), newest)
 
     def place_of(self, notification_id: NotificationId) -> int | None:
         """The place of an entry; None where there is none."""

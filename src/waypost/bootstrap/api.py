@@ -13,6 +13,7 @@ from waypost.bootstrap.stacks import StackParts
 from waypost.config import Config
 from waypost.entrypoints.callers import Authenticator
 from waypost.entrypoints.limits import EntrypointLimits
+from waypost.entrypoints.live.hub import Hub
 from waypost.entrypoints.rest.api import Api, Readiness
 from waypost.features.parts import Ground
 from waypost.pipeline.bulk_intake import BulkIntake
@@ -66,6 +67,7 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
     limits: EntrypointLimits,
     metrics: PrometheusSink,
     grounds: Mapping[str, Ground],
+    hub: Hub,
 ) -> Api:
     """Build what the entry points call."""
     plugins = installed()
@@ -83,7 +85,7 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
         opt_outs=store.opt_outs,
         erasures=store.erasures,
         audit=store.audit,
-        mark=partial(mark, store.feed, stack_parts.work, clock),
+        mark=partial(mark, store.feed, stack_parts.work, clock, hub),
         outbox=store.outbox,
         explain=Explain(
             duty_context.devices,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from waypost.domain.ids import AppId, UserId
     from waypost.domain.recipient import FactsReader
     from waypost.domain.routing import Renderer, Rule
+    from waypost.entrypoints.live.hub import Hub
     from waypost.features.parts import Ground, Parts
     from waypost.ports.clock import Clock
     from waypost.ports.devices import Devices
@@ -97,13 +98,13 @@ def facts_reader(grounds: Mapping[str, Ground]) -> FactsReader | None:
 
 
 def grounds_of(
-    config: Config, store: Store, work: Work, devices: Devices, clock: Clock, telemetry: Telemetry
+    config: Config, store: Store, work: Work, devices: Devices, clock: Clock, telemetry: Telemetry, live: Hub
 ) -> dict[str, Ground]:
     """Build for each feature what its parts work with."""
     from waypost.features.parts import Ground  # noqa: PLC0415 - a worker alone needs it
 
-    common = store, work, devices, clock, telemetry, config
-    return {feature.name: Ground(*common, _settings(config, feature)) for feature in FEATURES}
+    common = store, work, devices, clock, telemetry, config, live
+    return {feature.name: Ground(*common, settings_of(config, feature)) for feature in FEATURES}
 
 
 def with_features(duty_context: DutyContext, grounds: Mapping[str, Ground]) -> DutyContext:
@@ -116,7 +117,11 @@ def with_features(duty_context: DutyContext, grounds: Mapping[str, Ground]) -> D
     each = [(name, parts, grounds[name]) for name, parts in _each()]
     return replace(
         duty_context,
-        readers=[Reader(name, partial(take, on)) for _, parts, on in each for name, take in parts.readers.items()],
+        readers=[
+            Reader(name, partial(take, on), parts.prompt is not None and parts.prompt(on.config))
+            for _, parts, on in each
+            for name, take in parts.readers.items()
+        ],
         duties=[
             Duty(duty.role, duty.name, duty.every_s, partial(duty.act, on))
             for _, parts, on in each
@@ -145,7 +150,7 @@ def _each() -> Iterator[tuple[str, Parts]]:
     return ((feature.name, parts_of(feature)) for feature in FEATURES)
 
 
-def _settings(config: Config, feature: Feature) -> object:
+def settings_of(config: Config, feature: Feature) -> Any:
     """Return the configuration's section for *feature*, or its defaults."""
     if feature.name in config.features or feature.settings is None:
         return config.features.get(feature.name)

@@ -24,6 +24,7 @@ from waypost.bootstrap.devices import opened_devices
 from waypost.bootstrap.intake import server_tls, servers_of
 from waypost.bootstrap.interpreter import share_the_interpreter
 from waypost.bootstrap.limits import bounds_of, for_entrypoints, opened_limiter, rate_gates
+from waypost.bootstrap.live import hub_of
 from waypost.bootstrap.paths import log_of, metrics_dir, run_dir_of
 from waypost.bootstrap.readiness import readiness_of
 from waypost.bootstrap.registry import load
@@ -106,7 +107,9 @@ async def work(
         senders = {name: credential.sender for name, credential in credentials.items()}
         rates = rate_gates(config, on.limiter, clock, telemetry)
         limits = EntrypointLimits(bounds_of(config), for_entrypoints(config, on.limiter, clock), clock, telemetry)
-        grounds = features.grounds_of(config, on.store, on.stack_parts.work, on.devices, clock, telemetry)
+        peers = on.store.peers or peers
+        hub = hub_of(config, on.store.feed, peers, clock, telemetry)
+        grounds = features.grounds_of(config, on.store, on.stack_parts.work, on.devices, clock, telemetry, hub)
         context = context_of(
             config,
             on.stack_parts,
@@ -119,7 +122,7 @@ async def work(
             facts=features.facts_reader(grounds),
         )
         shared = SqlOwnership(on.store.shards, on.store.work)
-        place = WorkerIdentity(slot, worker_slots, on.store.peers or peers, shared, on.stack_parts.fault, config.does())
+        place = WorkerIdentity(slot, worker_slots, peers, shared, on.stack_parts.fault, config.does())
         duty_context = features.with_features(
             chores_of(config, on.store, on.stack_parts, on.devices, on.dedup), grounds
         )
@@ -145,9 +148,10 @@ async def work(
             limits=limits,
             metrics=metrics,
             grounds=grounds,
+            hub=hub,
         )
         callers = servers_of(config, api, listener, tls)
-        parts: list[Lifecycle] = [reloader, tokens, api.callers, *callers, *streams.values()]
+        parts: list[Lifecycle] = [reloader, tokens, api.callers, hub, *callers, *streams.values()]
         share_the_interpreter()
         await worker.run(LifecycleGroup(parts), stop, on_ready, config.drain_timeout_s)
 

@@ -12,6 +12,7 @@ from waypost.config import Config
 from waypost.domain.ids import AppId, UserId
 from waypost.domain.routing import Renderer, Rule
 from waypost.domain.time import Instant
+from waypost.entrypoints.live.hub import Hub
 from waypost.ports.clock import Clock
 from waypost.ports.devices import Devices
 from waypost.ports.erasure import Erasure
@@ -32,6 +33,8 @@ class Ground(Struct, frozen=True):
     clock: Clock
     telemetry: Telemetry
     config: Config
+    live: Hub
+    """The live connections of this process, and the way to those of others."""
     settings: Any
     """The settings of the feature's section; its defaults where the configuration says nothing."""
 
@@ -56,6 +59,8 @@ class Parts(Struct, frozen=True, kw_only=True):
     """The chapters of the API reference that its routes begin."""
     readers: Mapping[str, Callable[[Ground, Sequence[JournalRow]], Awaitable[None]]] = {}
     """Told each row of the journal at least once, by the name that its position is stored under."""
+    prompt: Callable[[Config], bool] | None = None
+    """Tells whether somebody waits for what its readers do: then they are told as soon as something is written."""
     duties: tuple[FeatureDuty, ...] = ()
     rules: tuple[Rule, ...] = ()
     """The routing rules, asked after those of channels and before a credential is chosen."""

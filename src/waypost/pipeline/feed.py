@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from waypost.domain.amendment import Confirm
 from waypost.domain.status import DeliveryStatus
 from waypost.ports.clock import Clock
-from waypost.ports.feed import Feed, Mark, MarkedEntry, Marking
+from waypost.ports.feed import Feed, FeedCounts, Mark, MarkedEntry, Marking
+from waypost.ports.live import Changed, Live
 from waypost.ports.work import Work
 
 _CONFIRMS: Final = {Mark.SEEN: DeliveryStatus.DELIVERED, Mark.READ: DeliveryStatus.OPENED}
@@ -16,9 +19,20 @@ _CONFIRMS: Final = {Mark.SEEN: DeliveryStatus.DELIVERED, Mark.READ: DeliveryStat
 AT_ONCE: Final = 1_000
 
 
-async def mark(feed: Feed, work: Work, clock: Clock, marking: Marking) -> Sequence[MarkedEntry]:
-    """Mark entries, confirm their deliveries as seen or opened, and return the entries that this changed."""
+class Reading(Struct, frozen=True):
+    """What a marking changed, and how many entries are new afterwards."""
+
+    changed: Sequence[MarkedEntry]
+    counts: FeedCounts
+
+
+async def mark(feed: Feed, work: Work, clock: Clock, live: Live, marking: Marking) -> Reading:
+    """Mark entries, confirm their deliveries as seen or opened, and tell the user's other devices."""
     changed = await feed.mark(marking)
+    (counts,) = await feed.counts([(marking.app, marking.user_id)])
+    if changed:
+        ids = tuple([each.notification_id for each in changed])
+        live.changed(Changed(marking.app, marking.user_id, marking.mark, counts, ids))
     status = _CONFIRMS.get(marking.mark)
     if status is not None:
         orders = [
@@ -28,4 +42,4 @@ async def mark(feed: Feed, work: Work, clock: Clock, marking: Marking) -> Sequen
         ]
         for start in range(0, len(orders), AT_ONCE):
             await work.amend(orders[start : start + AT_ONCE], clock.now())
-    return changed
+    return Reading(changed, counts)

@@ -18,6 +18,8 @@ class Reader(Struct, frozen=True):
     """The name under which its position is stored, so that it stays the same."""
     take: Callable[[Sequence[JournalRow]], Awaitable[None]]
     """A function that takes a page; if it raises, the same page comes again."""
+    is_prompt: bool = False
+    """Whether it is told as soon as something is written, since somebody waits for it."""
 
 
 async def tail(journal: Journal, reader: Reader) -> int:

@@ -76,6 +76,14 @@ class FeedQuery(Struct, frozen=True):
     limit: int = 50
 
 
+class NewsQuery(Struct, frozen=True):
+    """A filter for the entries of an inbox above the place *after*."""
+
+    app: AppId
+    user_id: UserId
+    after: int
+
+
 class FeedPage(Struct, frozen=True):
     """A page of a feed; *before* asks for the next one, None at the end."""
 
@@ -88,6 +96,8 @@ class FeedCounts(Struct, frozen=True):
 
     unread: int = 0
     unseen: int = 0
+    newest: int = 0
+    """The highest place of the feed, also of what was deleted; 0 where it is empty."""
 
 
 class Marking(Struct, frozen=True):
@@ -127,6 +137,14 @@ class Feed(Protocol):
 
     async def page(self, query: FeedQuery) -> FeedPage:
         """Return a page of a feed, newest first."""
+        ...
+
+    async def news(self, queries: Sequence[NewsQuery], limit: int) -> list[list[Entry]]:
+        """Return for each query at most *limit* entries, oldest first."""
+        ...
+
+    async def entries(self, ids: Sequence[NotificationId]) -> list[Entry]:
+        """Return those of *ids* that are in an inbox, in any order."""
         ...
 
     async def counts(self, users: Sequence[tuple[AppId, UserId]]) -> list[FeedCounts]:

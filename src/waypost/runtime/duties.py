@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -34,6 +36,8 @@ from waypost.runtime.ticker import Ticker
 from waypost.telemetry import Event, Metric
 
 REPORT_S = 0.25
+PROMPT_S = 0.02
+"""Seconds between two reads of a prompt reader at least: what is written in between is read together."""
 RECORD_S = 0.05
 SWEEP_S = 60.0
 ERASE_S = 2.0
@@ -96,6 +100,10 @@ class Duties:
         self._paces = Paces()
         self._failures = Failures()
         self._stopping = False
+        self._prompt = [each for each in duty_context.readers if each.is_prompt]
+        self._woken = asyncio.Event()
+        self._reports = False
+        """Whether this process reads the journal for all."""
         for app in context.routing.credentials:  # there from the start, so that an alert sees the first one as a change
             context.telemetry.count(Metric.BULK_FAILED, 0, app=app)
 
@@ -111,10 +119,22 @@ class Duties:
             *(
                 Duty(Role.REPORT, f"read.{each.name}", REPORT_S, partial(self._read, each))
                 for each in self._duty_context.readers
+                if not each.is_prompt
             ),
             *self._duty_context.duties,
         ]
-        return [(name, every_s, partial(self._do, role, act)) for role, name, every_s, act in duties if role in roles]
+        tickers: list[Ticker] = [
+            (name, every_s, partial(self._do, role, act)) for role, name, every_s, act in duties if role in roles
+        ]
+        if self._prompt and Role.REPORT in roles:
+            tickers.append(("read.promptly", PROMPT_S, self._read_promptly))
+        return tickers
+
+    def written(self) -> bool:
+        """Tell the prompt readers that something was written; return whether those of other processes must be told."""
+        if self._prompt:
+            self._woken.set()
+        return bool(self._prompt) and not self._reports
 
     def stop(self) -> None:
         """Stop before the next page."""
@@ -124,6 +144,16 @@ class Duties:
         is_shared = role is Role.RECORDER and self._duty_context.shares_recording
         if is_shared or await self._ownership.take_role(role):
             await act()
+
+    async def _read_promptly(self) -> None:
+        """Wait until something was written, or for a while, and tell the prompt readers what is new."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(REPORT_S):
+                await self._woken.wait()
+        self._woken.clear()
+        self._reports = await self._ownership.take_role(Role.REPORT)
+        for reader in self._prompt if self._reports else ():
+            await self._read(reader)
 
     async def _report(self) -> None:
         """Tell the registry what was settled."""

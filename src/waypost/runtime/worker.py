@@ -37,6 +37,8 @@ ATTEND_S = 1.0
 DEPTH_S = 1.0
 PARKED_S = 5.0
 RELEASE_PAGE = 1_000
+WRITTEN_TOPIC = "written"
+"""The topic by which whoever reads the journal for all hears that there is something new in it."""
 WORK_TOPIC = "work"
 """The topic that the store's adapter uses on accepting work for another's shard: lanes, separated by commas."""
 
@@ -166,8 +168,12 @@ class Worker:
             for lane in lanes.decode().split(","):
                 self.wake(Lane(lane))
 
+        def something_written(_: bytes) -> None:
+            self._duties.written()
+
         self._place.peers.on(SHARDS_TOPIC, shards_moved)
         self._place.peers.on(WORK_TOPIC, work_came)
+        self._place.peers.on(WRITTEN_TOPIC, something_written)
 
     async def _balance(self) -> None:
         with contextlib.suppress(Unavailable):  # the store reports its outage, once; the next tick tries again
@@ -195,6 +201,8 @@ class Worker:
 
     def _room_was_made(self, lanes: Collection[Lane]) -> None:
         """Wake the loops of *lanes*, whose outcomes were written; the others only look again if they had no room."""
+        if self._duties.written():
+            self._place.peers.tell(WRITTEN_TOPIC)
         for loop in self._loops:
             if loop.lane in lanes:
                 loop.wake()

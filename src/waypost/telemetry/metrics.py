@@ -75,6 +75,7 @@ class Metric(Enum):
     )
     COMMIT_SECONDS = ("waypost_commit_seconds", MetricKind.HISTOGRAM, (), "Time of one group commit")
     COMMIT_ROWS = ("waypost_commit_operations", MetricKind.HISTOGRAM, (), "Operations in one group commit")
+    LIVE_CONNECTIONS = ("waypost_live_connections", MetricKind.GAUGE, (), "Live connections that follow a feed")
     DEPTH = ("waypost_queue_depth", MetricKind.GAUGE, ("lane",), "Items leasable now")
     OPEN = (
         "waypost_open_notifications",

@@ -33,6 +33,7 @@ from waypost.adapters.jwt.claims import Issuer
 from waypost.adapters.jwt.tokens import IssuedTokens
 from waypost.bootstrap import features
 from waypost.bootstrap.features import tables
+from waypost.bootstrap.live import hub_of
 from waypost.bootstrap.registry import channels_of, installed
 from waypost.bootstrap.senders import content_checks, registration_checks
 from waypost.config import AppSettings, Config
@@ -60,6 +61,7 @@ from waypost.pipeline.intake import Intake
 from waypost.ports.keys import ApiKey
 from waypost.ports.views import HistoryQuery
 from waypost.ports.work import Settled
+from waypost.runtime.peers import NoPeers
 from waypost.stores.sql.store import Store, open_store
 from waypost.telemetry import Event, Metric, Silent
 
@@ -140,6 +142,7 @@ class Service:
         self.keys, self.work, self.views = self.stores.keys, self.stores.work, self.stores.views
         self.devices, self.bulk, self.erasures = self.stores.devices, self.stores.bulk, self.stores.erasures
         self.telemetry = Noticed()
+        self.hub = hub_of(Config(apps={}), self.stores.feed, NoPeers(), self.clock, self.telemetry)
         self.tokens = IssuedTokens(issuers, self.clock, self.telemetry)
         self.backlog = Backlog(1_000, is_shared=True)
         self.is_draining = False
@@ -178,7 +181,7 @@ class Service:
             opt_outs=self.stores.opt_outs,
             erasures=self.erasures,
             audit=self.stores.audit,
-            mark=partial(mark, self.stores.feed, self.work, self.clock),
+            mark=partial(mark, self.stores.feed, self.work, self.clock, self.hub),
             routes=features.routes(),
             tags=features.tags(),
             outbox=self.stores.outbox,
@@ -208,7 +211,7 @@ class Service:
 
     def _ground(self, settings: Any) -> Ground:
         config = Config(apps={DEMO: AppSettings()})
-        return Ground(self.stores, self.work, self.devices, self.clock, self.telemetry, config, settings)
+        return Ground(self.stores, self.work, self.devices, self.clock, self.telemetry, config, self.hub, settings)
 
     @property
     def store(self) -> MemoryStore:

@@ -19,6 +19,7 @@ from waypost.entrypoints.limits import EntrypointLimits
 from waypost.entrypoints.rest.settings import RestSettings
 from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.explain import Explain
+from waypost.pipeline.feed import Reading
 from waypost.pipeline.intake import Caller, Intake
 from waypost.ports.audit import Audit
 from waypost.ports.bulk import OptOuts
@@ -26,7 +27,7 @@ from waypost.ports.callbacks import CallbackRequest, TargetReport
 from waypost.ports.clock import Clock
 from waypost.ports.devices import Devices
 from waypost.ports.erasure import Erasures
-from waypost.ports.feed import MarkedEntry, Marking
+from waypost.ports.feed import Marking
 from waypost.ports.keys import Keys
 from waypost.ports.outbox import OutboxView
 from waypost.ports.views import Views
@@ -52,7 +53,7 @@ class Api(Struct, frozen=True):
     opt_outs: OptOuts
     erasures: Erasures
     audit: Audit
-    mark: Callable[[Marking], Awaitable[Sequence[MarkedEntry]]]
+    mark: Callable[[Marking], Awaitable[Reading]]
     """Marks notifications as their reader wants them."""
     outbox: OutboxView
     explain: Explain

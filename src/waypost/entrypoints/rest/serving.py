@@ -18,6 +18,8 @@ PIPELINE_LIMIT: Final = 100
 
 _VOUCH: Final = "waypost.vouch"
 """The key of a scope under which stands what an application calls as soon as it knows who is calling."""
+_TAKE_OVER: Final = "waypost.take_over"
+"""The key of a scope under which stands what an application calls that speaks on the connection itself from then on."""
 _VERSIONS: Final = frozenset({"1.0", "1.1"})
 _STEPS: Final = 4
 """The pieces into which as much as a head may have is cut, so that one read brings no more unseen."""
@@ -49,6 +51,16 @@ def vouch_for(scope: Any) -> None:
     """Note that the caller of the request in *scope* is known, so that its connection is kept before others."""
     if (vouch := scope.get(_VOUCH)) is not None:
         vouch()
+
+
+def take_over(scope: Any, head: bytes, protocol: asyncio.Protocol) -> asyncio.Transport | None:
+    """Write *head* as the answer to the request in *scope*, and let *protocol* have the connection from then on.
+
+    None where the connection cannot be had: it is not one of this server, or other requests wait on it.
+    """
+    taker = scope.get(_TAKE_OVER)
+    taken: asyncio.Transport | None = None if taker is None else taker(head, protocol)
+    return taken
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -121,6 +133,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._stop_watch()
         scope: Any = self.scope
         scope[_VOUCH] = self._vouch
+        scope[_TAKE_OVER] = self._take_over
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -157,6 +170,19 @@ class BoundedProtocol(HttpToolsProtocol):
     def _vouch(self) -> None:
         """Note that a known caller's request is in hand."""
         self.idle.pop(self, None)
+
+    def _take_over(self, head: bytes, protocol: asyncio.Protocol) -> asyncio.Transport | None:
+        if self.pipeline or self.cycle.response_started or self.transport.is_closing():
+            return None
+        self.cycle.disconnected = True  # whatever the application still says goes nowhere
+        self._stop_watch()
+        self._stop_watching_reader()
+        self._unset_keepalive_if_required()
+        self._give_up_place()
+        self.connections.discard(self)
+        self.transport.set_protocol(protocol)
+        self.transport.write(head)
+        return self.transport
 
     def _give_up_place(self) -> None:
         self.idle.pop(self, None)

@@ -5,31 +5,41 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from waypost.channels.inapp.settings import CHANNEL
+from waypost.config import Config
 from waypost.domain.address import FEED
+from waypost.domain.credential import channel_of
 from waypost.domain.moves import DeliveryMoved
 from waypost.domain.status import DeliveryStatus
+from waypost.features.feed import live_routes
 from waypost.features.feed.routes import ROUTES
 from waypost.features.parts import Ground, Parts
 from waypost.ports.erasure import Erasure
 from waypost.ports.feed import NewEntry
 from waypost.ports.journal import JournalRow
 from waypost.stores.sql.feed import TABLE
+from waypost.stores.sql.feed_secret import TABLE as SECRET
 
 _MOVES_A_ROW: Final = 1_000_000
 """More than the moves of any row of the journal."""
-_BROUGHT: Final = frozenset({DeliveryStatus.SENT, DeliveryStatus.DELIVERED, DeliveryStatus.OPENED})
 
 
 async def bring(ground: Ground, rows: Sequence[JournalRow]) -> None:
-    """Bring into the feeds what *rows* say was sent there; may be repeated."""
-    await ground.store.feed.add(
-        [
-            NewEntry(move.app, move.user_id, move.notification_id, move.n, row.position * _MOVES_A_ROW + place, move.at)
-            for row in rows
-            for place, move in enumerate(row.moves)
-            if isinstance(move, DeliveryMoved) and move.device_id == FEED and move.after in _BROUGHT
-        ]
-    )
+    """Bring into the feeds what *rows* say was sent there, and tell who follows them; may be repeated."""
+    entries = [
+        NewEntry(move.app, move.user_id, move.notification_id, move.n, row.position * _MOVES_A_ROW + place, move.at)
+        for row in rows
+        for place, move in enumerate(row.moves)
+        if isinstance(move, DeliveryMoved) and move.device_id == FEED and move.after is DeliveryStatus.SENT
+    ]
+    if entries:
+        await ground.store.feed.add(entries)
+        ground.live.brought(entries)
+
+
+def has_feeds(config: Config) -> bool:
+    """Tell whether any app has feeds."""
+    return any(channel_of(slot) == CHANNEL for app in config.apps.values() for slot in app.senders)
 
 
 async def empty(ground: Ground, erasure: Erasure) -> None:
@@ -38,9 +48,10 @@ async def empty(ground: Ground, erasure: Erasure) -> None:
 
 
 PARTS = Parts(
-    tables=(TABLE,),
-    routes=(*ROUTES,),
+    tables=(TABLE, SECRET),
+    routes=(*ROUTES, *live_routes.ROUTES),
     tags={"Feed": "What a user finds in the app."},
     readers={"feed": bring},
+    prompt=has_feeds,
     erases=empty,
 )

@@ -109,7 +109,7 @@ async def feed(
     found = await ground.store.feed.page(FeedQuery(request.user.app, user, folder, tuple(type or ()), before, limit))
     counts = await _counts(request, user)
     following = None if found.before is None else cursors.of_number(found.before)
-    return answer(200, FeedView(counts.unread, counts.unseen, tuple(map(_view, found.entries)), following))
+    return answer(200, FeedView(counts.unread, counts.unseen, tuple(map(view, found.entries)), following))
 
 
 @get(
@@ -150,9 +150,8 @@ async def post_marks(request: Call, user_id: PathIdentity, body: RawBody) -> Res
     api, user = api_of(request), user_in(request.user, user_id)
     until = None if said.until is None else parse_id(said.until)
     marking = Marking(request.user.app, user, said.mark, api.clock.now(), tuple(map(parse_id, said.ids)), until)
-    changed = await api.mark(marking)
-    found = await _counts(request, user)
-    return answer(200, MarkedView(found.unread, found.unseen, len(changed)))
+    read = await api.mark(marking)
+    return answer(200, MarkedView(read.counts.unread, read.counts.unseen, len(read.changed)))
 
 
 def _ground(request: Call) -> Ground:
@@ -165,7 +164,7 @@ async def _counts(request: Call, user: UserId) -> FeedCounts:
     return found
 
 
-def _view(entry: Entry) -> EntryView:
+def view(entry: Entry) -> EntryView:
     notification = entry.record.notification
     content = notification.content
     times = (None if at is None else isoformat(at) for at in (entry.seen_at, entry.read_at, entry.archived_at))

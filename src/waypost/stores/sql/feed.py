@@ -21,11 +21,13 @@ from waypost.ports.feed import (
     MarkedEntry,
     Marking,
     NewEntry,
+    NewsQuery,
 )
 from waypost.stores.sql.added import AddedTable
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Connection, Row
 from waypost.stores.sql.reading import Look, records
+from waypost.stores.sql.rows import select_in
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
 TABLE: Final = AddedTable(
@@ -65,19 +67,28 @@ _UP_TO: Final = (
 _MARK: Final = "UPDATE feed_entry SET {sets} WHERE app = ? AND user_id = ? AND {which} AND {where} RETURNING {row}"
 _MARKED: Final = "notification_id, n"
 
+_ENTRY: Final = "notification_id, place, shown_at, seen_at, read_at, archived_at"
+_INBOX: Final = "hidden_at IS NULL AND archived_at IS NULL"
 _FOLDERS: Final = {
     Folder.INBOX: "archived_at IS NULL",
     Folder.UNREAD: "archived_at IS NULL AND read_at IS NULL",
     Folder.ARCHIVE: "archived_at IS NOT NULL",
 }
 _PAGE: Final = """\
-SELECT notification_id, place, shown_at, seen_at, read_at, archived_at FROM feed_entry
+SELECT {entry} FROM feed_entry
 WHERE app = ? AND user_id = ? AND place < ? AND hidden_at IS NULL AND {folder} ORDER BY place DESC LIMIT ?
 """
-_COUNT: Final = """\
-SELECT count(CASE WHEN read_at IS NULL THEN 1 END), count(CASE WHEN seen_at IS NULL THEN 1 END) FROM feed_entry
-WHERE app = ? AND user_id = ? AND place IS NOT NULL AND hidden_at IS NULL AND archived_at IS NULL
-"""
+_NEWS: Final = f"""\
+SELECT {_ENTRY} FROM feed_entry WHERE app = ? AND user_id = ? AND place > ? AND {_INBOX} ORDER BY place LIMIT ?
+"""  # noqa: S608 - columns and conditions of ours
+_THESE: Final = f"""\
+SELECT {_ENTRY} FROM feed_entry WHERE notification_id IN ({{keys}}) AND place > 0 AND {_INBOX}
+"""  # noqa: S608 - as above
+_COUNT: Final = f"""\
+SELECT count(CASE WHEN {_INBOX} AND read_at IS NULL THEN 1 END),
+count(CASE WHEN {_INBOX} AND seen_at IS NULL THEN 1 END), coalesce(max(place), 0)
+FROM feed_entry WHERE app = ? AND user_id = ? AND place IS NOT NULL
+"""  # noqa: S608 - as above
 _ERASE: Final = "DELETE FROM feed_entry WHERE app = ? AND user_id = ?"
 _LAST_PLACE: Final = 2**63 - 1
 
@@ -101,6 +112,18 @@ class SqlFeed:
         """See Feed."""
         look = Look(self._clock.now(), None)
         return await self._database.read(lambda connection: _page(connection, query, look))
+
+    async def news(self, queries: Sequence[NewsQuery], limit: int) -> list[list[Entry]]:
+        """See Feed."""
+        look = Look(self._clock.now(), None)
+        return await self._database.read(lambda connection: _news(connection, queries, limit, look))
+
+    async def entries(self, ids: Sequence[NotificationId]) -> list[Entry]:
+        """See Feed."""
+        look = Look(self._clock.now(), None)
+        return await self._database.read(
+            lambda connection: _entries(connection, list(select_in(connection, _THESE, ids)), look)
+        )
 
     async def counts(self, users: Sequence[tuple[AppId, UserId]]) -> list[FeedCounts]:
         """See Feed."""
@@ -144,7 +167,7 @@ def _mark_one(connection: Connection, marking: Marking) -> list[MarkedEntry]:
 
 
 def _page(connection: Connection, query: FeedQuery, look: Look) -> FeedPage:
-    statement = _PAGE.format(folder=_FOLDERS[query.folder])
+    statement = _PAGE.format(entry=_ENTRY, folder=_FOLDERS[query.folder])
     entries: list[Entry] = []
     before = _LAST_PLACE if query.before is None else query.before
     while True:
@@ -159,6 +182,19 @@ def _page(connection: Connection, query: FeedQuery, look: Look) -> FeedPage:
         if len(rows) <= query.limit:
             return FeedPage(tuple(entries))
         before = rows[-1][1]
+
+
+def _news(connection: Connection, queries: Sequence[NewsQuery], limit: int, look: Look) -> list[list[Entry]]:
+    asked = [(query.app, query.user_id, query.after, limit) for query in queries]
+    rows = [connection.execute(_NEWS, bound).fetchall() for bound in asked]
+    found = _entries(connection, [row for each in rows for row in each], look)
+    entries = {each.record.notification.id: each for each in found}
+    return [[entries[row[0]] for row in each if row[0] in entries] for each in rows]
+
+
+def _entries(connection: Connection, rows: Sequence[Row], look: Look) -> list[Entry]:
+    found = records(connection, [row[0] for row in rows], look)
+    return [Entry(found[row[0]], *row[1:]) for row in rows if row[0] in found]
 
 
 def _erase(transaction: Transaction, users: Sequence[tuple[AppId, UserId]]) -> list[None]:

@@ -20,6 +20,7 @@ from waypost.stores.sql.engine import Joined
 from waypost.stores.sql.engines import engine_of
 from waypost.stores.sql.erasures import SqlErasures
 from waypost.stores.sql.feed import SqlFeed
+from waypost.stores.sql.feed_secret import SqlFeedSecret
 from waypost.stores.sql.holds import SqlHolds
 from waypost.stores.sql.journal import SqlJournal
 from waypost.stores.sql.keys import SqlKeys
@@ -59,6 +60,7 @@ class Store:
         self.outbox = SqlOutboxView(database)
         self.opt_outs = SqlOptOuts(database)
         self.feed = SqlFeed(database, clock)
+        self.feed_secret = SqlFeedSecret(database)
         self.device_events = SqlDeviceEvents(database)
         self.webhook_queue = SqlWebhookQueue(database)
         self.audit = SqlAudit(database)
