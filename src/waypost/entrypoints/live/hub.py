@@ -153,6 +153,14 @@ class Hub:
             self._behind.append(connection)
             self._woken.set()
 
+    async def ping(self) -> None:
+        """Ping everybody in turn; who did not answer the last time, or is over age, is closed."""
+        now_s = self._clock.monotonic()
+        for n, each in enumerate(list(self._everybody())):
+            _look_after(each, now_s)
+            if n % SLICE == SLICE - 1:
+                await asyncio.sleep(0)
+
     def brought(self, entries: Sequence[NewEntry]) -> None:
         """See Live."""
         named = [(each.app, each.user_id, each.notification_id, each.place) for each in entries]
@@ -282,14 +290,9 @@ class Hub:
         return LiveMessage("entry", entry.place, entry=self._view(entry))
 
     async def _ping_on(self) -> None:
-        """Ping everybody in turn; who did not answer the last time, or is over age, is closed."""
         while True:
             await asyncio.sleep(self._settings.ping_s)
-            now_s = self._clock.monotonic()
-            for n, each in enumerate(list(self._everybody())):
-                _look_after(each, now_s)
-                if n % SLICE == SLICE - 1:
-                    await asyncio.sleep(0)
+            await self.ping()
 
     def _of(self, reader: Reader) -> tuple[Connection, ...]:
         there = self._readers.get(reader, ())

@@ -182,7 +182,14 @@ class BoundedProtocol(HttpToolsProtocol):
         self.connections.discard(self)
         self.transport.set_protocol(protocol)
         self.transport.write(head)
+        self._let_go()
         return self.transport
+
+    def _let_go(self) -> None:
+        """Drop what refers back to this protocol, so that its memory is free at once: thousands may wait like this."""
+        scope: Any = self.scope
+        del scope[_VOUCH], scope[_TAKE_OVER]
+        self.parser = self.cycle = self.scope = self.flow = None  # type: ignore[assignment]  # as on a lost connection
 
     def _give_up_place(self) -> None:
         self.idle.pop(self, None)
