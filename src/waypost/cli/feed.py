@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -11,8 +12,42 @@ from waypost.cli.printing import as_json_option, console, plain, print_json, sho
 
 if TYPE_CHECKING:
     from waypost.client import Client
+    from waypost.client.types import Json
 
 _FOLDERS: Final = ("inbox", "unread", "archive")
+
+
+@click.command(short_help="Watch the feed of a user.")
+@click.argument("user_id")
+@api_options
+@as_json_option
+def tail(client: Client, user_id: str, as_json: bool) -> None:
+    """Print what comes into the feed of USER_ID, and what its user does there, until Ctrl-C.
+
+    \b
+    Examples:
+      waypost tail alice
+      waypost tail alice --json
+    """
+    for message in client.follow(user_id):
+        click.echo(json.dumps(message, ensure_ascii=False) if as_json else _line(message))
+
+
+def _line(message: Json) -> str:
+    """Say a message in one line."""
+    counts = f"{message['unread']} unread, {message['unseen']} unseen" if "unread" in message else ""
+    match message["type"]:
+        case "hello":
+            return f"connected: {counts}"
+        case "entry":
+            entry = message["entry"]
+            return f"{short_time(entry['shown_at'])}  {entry['id']}  {plain(entry['title'] or '')}"
+        case "marked":
+            return f"{message['mark']}: {', '.join(message['ids']) or 'many'}; {counts}"
+        case "fetch":
+            return "more came meanwhile than is shown: see waypost feed"
+        case kind:
+            return plain(str(kind))
 
 
 @click.command(short_help="List the feed of a user.")

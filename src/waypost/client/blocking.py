@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -184,6 +185,25 @@ class Client:
         answer: Json = self._answer(calls.mark_feed(user_id, mark, ids, until))
         return answer
 
+    def follow(self, user_id: str, cursor: str | None = None) -> Iterator[Json]:
+        """Yield what happens in a user's feed from now on, or after *cursor*, without end.
+
+        Where the connection ends, it goes on from what was yielded last. Each is a dict with a ``type``: ``hello``,
+        ``entry``, ``marked``, ``fetch`` (more was missed than is told: list the feed) or ``reconnect``.
+        """
+        was_there = False
+        while True:
+            try:
+                ticket = self._answer(calls.live_ticket(user_id))["ticket"]
+                for message in self._events(calls.live(ticket, cursor)):
+                    was_there = True
+                    cursor = message.get("cursor", cursor)
+                    yield message
+            except ConnectionLost:
+                if not was_there:
+                    raise
+            time.sleep(calls.LIVE_PAUSE_S)
+
     def dead(self, **query: str | int | None) -> DeadPage:
         """List a page of dead letters, newest first (code, user_id, since, limit, cursor)."""
         answer: DeadPage = self._answer(calls.dead(**query))
@@ -238,6 +258,23 @@ class Client:
             if not answer.get("next"):
                 return
             query["cursor"] = answer["next"]
+
+    def _events(self, call: ClientRequest) -> Iterator[Json]:
+        """Yield the events of a stream until its connection ends."""
+        connection = self._connection()
+        try:
+            headers = {**calls.headers(None, call), "Accept": "text/event-stream"}
+            connection.request(call.method, self._place.path + call.path, call.body, headers)
+            response = connection.getresponse()
+            if response.status != http.client.OK:
+                calls.read(response.status, response.read(), response.getheader("Retry-After"))
+            for line in response:
+                if line.startswith(b"data: "):
+                    yield json.loads(line[6:])
+        except (OSError, http.client.HTTPException):
+            pass  # whoever follows connects again
+        finally:
+            connection.close()
 
     def _answer(self, call: ClientRequest) -> Any:
         ends_s = time.monotonic() + self._retry_s

@@ -19,6 +19,8 @@ _LONGEST_PAUSE_S = 5.0
 FIRST_LOOK_S, LONGEST_LOOK_S = 0.05, 1.0
 """The first and the longest pause of ``wait``; the API has no call that waits."""
 _BUSY = (429, 503)
+LIVE_PAUSE_S = 1.0
+"""Seconds until a live connection that ended is opened again."""
 
 
 class Place(NamedTuple):
@@ -165,6 +167,16 @@ def feed(user_id: str, **query: str | int | None) -> ClientRequest:
 def mark_feed(user_id: str, mark: str, ids: Sequence[str], until: str | None) -> ClientRequest:
     """Mark entries of a user's feed; a repeat changes nothing."""
     return _post(f"/v1/users/{_part(user_id)}/feed/marks", _given(mark=mark, ids=list(ids) or None, until=until))
+
+
+def live_ticket(user_id: str) -> ClientRequest:
+    """Ask for a ticket to a user's live connection."""
+    return _post(f"/v1/users/{_part(user_id)}/live-tickets", {})
+
+
+def live(ticket: str, cursor: str | None) -> ClientRequest:
+    """Follow a feed as an event stream, from after *cursor*."""
+    return ClientRequest("GET", "/live" + _query({"ticket": ticket, "since": cursor}))
 
 
 def dead(**query: str | int | None) -> ClientRequest:

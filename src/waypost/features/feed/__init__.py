@@ -8,5 +8,5 @@ FEED = Feature(
     docs="A user finds notifications in the app: what is new, read, archived or deleted, with counts.",
     parts="waypost.features.feed.parts:PARTS",
     settings=FeedSettings,
-    commands={"feed": "waypost.cli.feed:feed"},
+    commands={"feed": "waypost.cli.feed:feed", "tail": "waypost.cli.feed:tail"},
 )
