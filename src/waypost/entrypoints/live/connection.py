@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from wsproto.frame_protocol import Frame, FrameDecoder, Opcode, ParseFailed
 
 from waypost.domain.ids import AppId, UserId
 from waypost.entrypoints.live.messages import PING_EVENT, PING_FRAME, LiveMessage, close_frame, pong_frame
-
-if TYPE_CHECKING:
-    from waypost.entrypoints.live.hub import Hub
 
 SAID_LIMIT: Final = 4096
 """The most bytes of a frame that a client sends: it has nothing to say but pongs."""
@@ -34,11 +31,23 @@ class Reader(NamedTuple):
     user_id: UserId
 
 
+class Holder(Protocol):
+    """Holds connections, and reads for them."""
+
+    def read_for(self, connection: Connection) -> None:
+        """Read what *connection* has missed."""
+        ...
+
+    def left(self, connection: Connection) -> None:
+        """Forget a connection."""
+        ...
+
+
 class Connection(asyncio.Protocol):
     """A connection past its handshake: it is told what is new in the feed of one user."""
 
     __slots__ = (
-        "_hub",
+        "_holder",
         "address",
         "ends_s",
         "is_alive",
@@ -51,8 +60,8 @@ class Connection(asyncio.Protocol):
         "transport",
     )
 
-    def __init__(self, hub: Hub, reader: Reader, address: str, place: int | None, ends_s: float) -> None:
-        self._hub = hub
+    def __init__(self, holder: Holder, reader: Reader, address: str, place: int | None, ends_s: float) -> None:
+        self._holder = holder
         self.reader = reader
         self.address = address
         self.place = BEGINS_NOW if place is None else place
@@ -96,11 +105,11 @@ class Connection(asyncio.Protocol):
         """Go on with what came meanwhile."""
         self.is_paused = False
         if self.is_missing:
-            self._hub.read_for(self)
+            self._holder.read_for(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Be forgotten."""
-        self._hub.left(self)
+        self._holder.left(self)
 
 
 class WebSocket(Connection):
@@ -108,8 +117,8 @@ class WebSocket(Connection):
 
     __slots__ = ("_decoder",)
 
-    def __init__(self, hub: Hub, reader: Reader, address: str, place: int | None, ends_s: float) -> None:
-        super().__init__(hub, reader, address, place, ends_s)
+    def __init__(self, holder: Holder, reader: Reader, address: str, place: int | None, ends_s: float) -> None:
+        super().__init__(holder, reader, address, place, ends_s)
         self._decoder: FrameDecoder | None = None
         """Kept only while a frame has not come in whole."""
 
