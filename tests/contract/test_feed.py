@@ -17,6 +17,7 @@ from waypost.ports.feed import (
     MarkedEntry,
     Marking,
     NewEntry,
+    NewsQuery,
 )
 
 pytestmark = pytest.mark.asyncio
@@ -42,7 +43,7 @@ async def listed(bench: Bench, folder: Folder = Folder.INBOX, **query: object) -
 
 async def count(bench: Bench, user: str = "ann") -> FeedCounts:
     (found,) = await bench.store.feed.counts([(APP, UserId(user))])
-    return found
+    return msgspec.structs.replace(found, newest=0)
 
 
 def order(bench: Bench, mark: Mark, *ids: NotificationId, until: NotificationId | None = None) -> Marking:
@@ -59,7 +60,7 @@ async def test_a_feed_is_listed_newest_first_by_pages_and_counted(bench: Bench) 
     assert await listed(bench, before=page.before, limit=3) == newest_first[2:]
     assert (await bench.store.feed.page(FeedQuery(APP, ANN, limit=5))).before is None
     both = [(APP, UserId("bob")), (APP, ANN), (OTHER_APP, ANN)]
-    assert await bench.store.feed.counts(both) == [FeedCounts(1, 1), FeedCounts(5, 5), FeedCounts()]
+    assert await bench.store.feed.counts(both) == [FeedCounts(1, 1, 1), FeedCounts(5, 5, 5), FeedCounts()]
 
 
 async def test_an_entry_that_is_brought_again_is_one(bench: Bench) -> None:
@@ -138,6 +139,18 @@ async def test_entries_of_some_types_are_found_however_many_others_lie_between(b
     assert await listed(bench, types=("otp",), limit=1) == [typed.id]
     assert await listed(bench, types=("news",)) == []
     assert len(await listed(bench)) == len(made) + 1
+
+
+async def test_news_are_what_came_after_a_place_oldest_first(bench: Bench) -> None:
+    made = await brought(bench, 4)
+    await brought(bench, 1, user="bob")
+    await bench.store.feed.mark(order(bench, Mark.DELETED, made[2].id))
+    queries = [NewsQuery(APP, ANN, 1), NewsQuery(APP, UserId("bob"), 1), NewsQuery(APP, ANN, 0)]
+    found = await bench.store.feed.news(queries, 2)
+    ids = [[each.record.notification.id for each in entries] for entries in found]
+    assert ids == [[made[1].id, made[3].id], [], [made[0].id, made[1].id]]
+    shown = await bench.store.feed.entries([made[3].id, made[2].id, new_id(bench.now)])
+    assert [(each.record.notification.id, each.place) for each in shown] == [(made[3].id, 4)]
 
 
 async def test_a_feed_that_is_erased_is_empty(bench: Bench) -> None:

@@ -20,7 +20,7 @@ AT_ONCE: Final = 1_000
 
 
 class Reading(Struct, frozen=True):
-    """What a marking changed, and how many entries are new afterwards."""
+    """The entries that a marking changed, and how many are new afterwards."""
 
     changed: Sequence[MarkedEntry]
     counts: FeedCounts

@@ -23,6 +23,7 @@ from tests.memory.device_events import MemoryDeviceEvents
 from tests.memory.devices import MemoryDevices
 from tests.memory.erasures import MemoryErasures
 from tests.memory.feed import MemoryFeed
+from tests.memory.feed_secret import MemoryFeedSecret
 from tests.memory.keys import MemoryKeys
 from tests.memory.outbox import MemoryOutboxView
 from tests.memory.store import MemoryStore
@@ -121,6 +122,7 @@ class InMemory:
         self.erasures = MemoryErasures(self.data)
         self.audit = MemoryAudit(self.data)
         self.feed = MemoryFeed(self.data, clock)
+        self.feed_secret = MemoryFeedSecret()
         self.device_events = MemoryDeviceEvents()
         self.outbox = MemoryOutboxView()
 

@@ -58,12 +58,13 @@ async def test_the_page_says_what_the_routes_declare() -> None:
 
 
 async def test_what_asks_nobody_is_signed_or_what_operators_need() -> None:
-    """Everything else is under the two prefixes whose every call is authenticated."""
+    """Everything else is under the two prefixes whose every call is authenticated; `/live` looks for a ticket, too."""
     assert [call for call, rule in documented().items() if rule.scope is None] == [
         "GET /health/live",
         "GET /health/ready",
         "GET /r/{app}/{receipt}",
         "POST /r/{app}/{receipt}",
+        "GET /live",
         "POST /callbacks/{app}/{channel}/{name}",
         "GET /metrics",
     ]
@@ -86,6 +87,7 @@ class Answers(NamedTuple):
 SUBMISSION = shown()
 API_SUBMISSION = {"user_id": "user-1", "title": "Hello", "body": "You"}
 DEVICE = {"platform": "android", "token": "token-1"}
+SOME_ID = "019c1234-5678-7abc-8def-0123456789ab"
 CALLS: Mapping[str, Answers] = {
     "POST /v1/notifications": Answers(202, 202, body=SUBMISSION),
     "POST /v1/notifications/batch": Answers(202, 202, body={"notifications": [shown(title="A batch")]}),
@@ -106,6 +108,10 @@ CALLS: Mapping[str, Answers] = {
     "PUT /v1/users/{user_id}/bulk-opt-out": Answers(204, 204, 404),
     "GET /v1/users/{user_id}/bulk-opt-out": Answers(200, 200, 404),
     "DELETE /v1/users/{user_id}/bulk-opt-out": Answers(204, 204, 404),
+    "GET /v1/users/{user_id}/feed": Answers(200, 200, 404),
+    "GET /v1/users/{user_id}/feed/counts": Answers(200, 200, 404),
+    "POST /v1/users/{user_id}/feed/marks": Answers(200, 200, 404, body={"mark": "seen", "until": SOME_ID}),
+    "POST /v1/users/{user_id}/live-tickets": Answers(201, 201, 404),
     "GET /v1/dead": Answers(200, 200),
     "POST /v1/dead/replay": Answers(200, 200, body={"filter": {}}),
     "PUT /v1/devices/{user_id}/{device_id}": Answers(200, 201, 404, body=DEVICE),
@@ -126,6 +132,7 @@ CALLS: Mapping[str, Answers] = {
     "POST /callbacks/{app}/{channel}/{name}": Answers(404, 404, 404),
     "GET /r/{app}/{receipt}": Answers(404, 404, 404),
     "POST /r/{app}/{receipt}": Answers(404, 404, 404),
+    "GET /live": Answers(400, 400, 400),  # it asks for neither a web socket nor an event stream
     "GET /health/live": Answers(200, 200, 200),
     "GET /health/ready": Answers(200, 200, 200),
     "GET /metrics": Answers(200, 200, 200),

@@ -31,6 +31,8 @@ apps:
 """  # noqa: E501 - as an operator would write it
 DEMO = AppId("demo")
 
+CHANNELS = "apns, email, fcm, inapp, sms, unifiedpush, webhook, webpush"
+
 
 def read(folder: Path, text: str, **environ: str) -> Config:
     """Load *text* as a file in *folder*."""
@@ -154,7 +156,7 @@ def test_secrets_come_from_variables_and_files(tmp_path: Path) -> None:
     [
         ("apps: {demo: {apns: {key_fil: x}}}", "apps.demo.apns.key_fil", "did you mean 'key_file'?"),
         ("apps: {demo: {}}\nlisen: x", "lisen", "did you mean 'listen'?"),
-        ("apps: {demo: {zzz: 1}}", "apps.demo.zzz", "known here: apns, email, fcm, sms, unifiedpush, webhook, webpush"),
+        ("apps: {demo: {zzz: 1}}", "apps.demo.zzz", f"known here: {CHANNELS}"),
         ("apps: {demo: {fcm: {}}}", "apps.demo.fcm.service_account_file", "is required"),
         ("apps: {demo: {fcm: yes}}", "apps.demo.fcm", "expected a mapping of keys, got true or false"),
         ("apps: {demo: {device_cap: 51}}", "apps.demo.device_cap", "<= 50"),

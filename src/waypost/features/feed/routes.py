@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from waypost.domain.content import Action, Urgency
 from waypost.domain.errors import Fault, InvalidRequest
 from waypost.domain.ids import UserId, format_id, parse_id
+from waypost.domain.submission import NO_CONTROLS
 from waypost.domain.time import isoformat
 from waypost.entrypoints.access import READS_OWN
 from waypost.entrypoints.decoding import decode
@@ -66,7 +67,7 @@ class FeedView(CountsView, frozen=True):
 
 
 class SubmittedMarks(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a user did: with the entries `ids`, or with all of the inbox up to the entry `until`."""
+    """A user's mark on the entries `ids`, or on all of the inbox up to the entry `until`."""
 
     mark: Mark
     ids: Annotated[tuple[IdText, ...], Meta(max_length=IDS_LIMIT)] = ()
@@ -74,7 +75,7 @@ class SubmittedMarks(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class MarkedView(CountsView, frozen=True):
-    """How many entries changed, and the counts afterwards."""
+    """The number of entries that changed, and the counts afterwards."""
 
     changed: int
 
@@ -82,9 +83,11 @@ class MarkedView(CountsView, frozen=True):
 _marks = msgspec.json.Decoder(SubmittedMarks)
 
 FolderGiven = Annotated[Folder, QueryParameter(description="The part of the feed.")]
-TypesGiven = Annotated[
-    list[str] | None,
-    QueryParameter(description="Only entries of these types; may be repeated.", max_length=20, required=False),
+TypeGiven = Annotated[
+    str | None,
+    QueryParameter(
+        min_length=1, max_length=50, pattern=NO_CONTROLS, description="Only entries of this type.", required=False
+    ),
 ]
 
 
@@ -99,14 +102,16 @@ async def feed(
     request: Call,
     user_id: PathIdentity,
     folder: FolderGiven = Folder.INBOX,
-    type: TypesGiven = None,
+    type: TypeGiven = None,
     limit: Limit = 50,
     cursor: CursorGiven = None,
 ) -> Response[bytes]:
     """List what was sent to the channel `inapp`, newest first; empty for an unknown user."""
     ground, user = _ground(request), user_in(request.user, user_id)
     before = None if cursor is None else cursors.number(cursor)
-    found = await ground.store.feed.page(FeedQuery(request.user.app, user, folder, tuple(type or ()), before, limit))
+    found = await ground.store.feed.page(
+        FeedQuery(request.user.app, user, folder, () if type is None else (type,), before, limit)
+    )
     counts = await _counts(request, user)
     following = None if found.before is None else cursors.of_number(found.before)
     return answer(200, FeedView(counts.unread, counts.unseen, tuple(map(view, found.entries)), following))

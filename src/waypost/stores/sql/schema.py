@@ -7,7 +7,7 @@ Instants are milliseconds; statuses and kinds are the words of the domain's enum
 
 from __future__ import annotations
 
-from sqlalchemy import BLOB, Column, Index, Integer, MetaData, Table, Text, text
+from sqlalchemy import BLOB, Column, Index, Integer, MetaData, Table, Text, UniqueConstraint, text
 
 metadata = MetaData()
 
@@ -248,6 +248,24 @@ opt_out = Table(
     Column("app", Text, primary_key=True),
     Column("user_id", Text, primary_key=True),
     Column("at", Integer, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+feed_entry = Table(
+    "feed_entry",
+    metadata,
+    Column("app", Text, primary_key=True),
+    Column("user_id", Text, primary_key=True),
+    Column("notification_id", BLOB, primary_key=True),  # its row may still be to come (in a log), or gone already
+    Column("n", Integer),  # the number of the target that is the feed
+    Column("place", Integer),  # the place in the feed; NULL: in none, marks alone
+    Column("shown_at", Integer),
+    Column("seen_at", Integer),
+    Column("read_at", Integer),
+    Column("archived_at", Integer),
+    Column("hidden_at", Integer),
+    UniqueConstraint("notification_id"),
+    UniqueConstraint("app", "user_id", "place"),
     sqlite_with_rowid=False,
 )
 

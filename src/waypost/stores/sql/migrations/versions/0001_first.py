@@ -97,6 +97,11 @@ CREATE TABLE bulk_count (
 CREATE TABLE opt_out (
     app TEXT NOT NULL, user_id TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (app, user_id)
 ) WITHOUT ROWID;
+CREATE TABLE feed_entry (
+    app TEXT NOT NULL, user_id TEXT NOT NULL, notification_id BLOB NOT NULL, n INTEGER, place INTEGER,
+    shown_at INTEGER, seen_at INTEGER, read_at INTEGER, archived_at INTEGER, hidden_at INTEGER,
+    PRIMARY KEY (app, user_id, notification_id), UNIQUE (notification_id), UNIQUE (app, user_id, place)
+) WITHOUT ROWID;
 CREATE TABLE erasure (
     id BLOB NOT NULL PRIMARY KEY, app TEXT NOT NULL, user_id TEXT, tombstone TEXT NOT NULL, asked_at INTEGER NOT NULL,
     finished_at INTEGER
@@ -199,6 +204,11 @@ CREATE TABLE bulk_count (
     job bigint NOT NULL, status text NOT NULL, n bigint NOT NULL, PRIMARY KEY (job, status)
 ) WITH (fillfactor = 20);
 CREATE TABLE opt_out (app text NOT NULL, user_id text NOT NULL, at bigint NOT NULL, PRIMARY KEY (app, user_id));
+CREATE TABLE feed_entry (
+    app text NOT NULL, user_id text NOT NULL, notification_id bytea NOT NULL, n bigint, place bigint,
+    shown_at bigint, seen_at bigint, read_at bigint, archived_at bigint, hidden_at bigint,
+    PRIMARY KEY (app, user_id, notification_id), UNIQUE (notification_id), UNIQUE (app, user_id, place)
+);
 CREATE TABLE erasure (
     id bytea PRIMARY KEY, app text NOT NULL, user_id text, tombstone text NOT NULL, asked_at bigint NOT NULL,
     finished_at bigint
