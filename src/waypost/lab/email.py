@@ -7,13 +7,14 @@ import re
 import secrets
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 from cryptography.hazmat.primitives import serialization
 
 from waypost.lab import mail_message
-from waypost.lab.counterparts import Counterpart, GatewayContext, Made
-from waypost.lab.credentials import DKIM_KEY
+from waypost.lab.counterparts import Account, Counterpart, GatewayContext, Made
+from waypost.lab.credentials import CA, DKIM_KEY
 from waypost.lab.exchange import GatewayAnswer, Refusal, Request, Verdict
 from waypost.lab.smtp import SmtpConnection
 
@@ -93,4 +94,14 @@ def _write_missing(path: Path, content: bytes) -> None:
         path.write_bytes(content)
 
 
-COUNTERPART = Counterpart(EmailGateway.name, EmailGateway, speak=SmtpConnection, scheme="smtp")
+def _account(directory: Path, url: str) -> dict[str, Any]:
+    place = urlsplit(url)
+    return {
+        "host": place.hostname, "port": place.port, "sender": "Lab <news@lab.example>", "username": USERNAME,
+        "password_file": str(directory / PASSWORD_FILE), "ca_file": str(directory / CA),
+    }  # fmt: skip
+
+
+COUNTERPART = Counterpart(
+    EmailGateway.name, EmailGateway, SmtpConnection, "smtp", account=Account("email", "email", _account)
+)
