@@ -37,10 +37,13 @@ class SenderContract:
     """Settings beside those of the account: a short time for answers, so that the tests need not wait for long."""
 
     def run(self, steps: Callable[[SenderBench], Awaitable[None]]) -> None:
-        """Run the steps of one test on a bench of its own."""
+        """Run the steps of one test on a bench of its own, once a first message was taken: the sender has its access."""
 
         async def run() -> None:
             async with sender_bench(self.channel, _folder(), self.settings) as bench:
+                got = await bench.outcome()
+                assert isinstance(got, Taken), got
+                bench.lab.records.reset()
                 await steps(bench)
 
         asyncio.run(run())
@@ -109,6 +112,8 @@ class SenderContract:
         async def steps(bench: SenderBench) -> None:
             await bench.script({"do": {"refuse_connections": True}})
             bench.lab.disconnect()
+            got = await bench.outcome()  # it may have gone out before its connection was known to be broken
+            assert isinstance(got, Unreachable | Unanswered), got
             got = await bench.outcome()
             assert isinstance(got, Unreachable), got
             assert not bench.accepted()
@@ -159,7 +164,6 @@ class SenderContract:
         """A worker that ends writes down what came of everything; nothing is taken for sent that is not known to be."""
 
         async def steps(bench: SenderBench) -> None:
-            assert isinstance(await bench.outcome(), Taken)
             await bench.script({"do": {"black_hole": {}}})
             reported: list[Outcome] = []
             bench.sender.send([bench.delivery() for _ in range(5)], lambda _, got: reported.append(got))
