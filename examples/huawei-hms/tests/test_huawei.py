@@ -47,7 +47,7 @@ def on_bench(tmp_path: Path) -> OnBench:
 
     def run(steps: Steps, **settings: object) -> None:
         async def opened() -> None:
-            async with sender_bench("huawei", tmp_path, {"timeout_s": 2, **settings}) as bench:
+            async with sender_bench("huawei", tmp_path, settings) as bench:
                 await steps(bench)
 
         asyncio.run(opened())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -29,18 +29,15 @@ class SenderContract:
 
     class TestPager(SenderContract):
         channel = "pager"
-        settings = {"timeout_s": 2}
     """
 
     channel: ClassVar[str]
-    settings: ClassVar[Mapping[str, Any]] = {}
-    """Settings beside those of the account: a short time for answers, so that the tests need not wait for long."""
 
     def run(self, steps: Callable[[SenderBench], Awaitable[None]]) -> None:
-        """Run the steps of one test on a bench of its own, once a first message was taken: the sender has its access."""
+        """Run the steps of one test on a bench of its own, once a first message was taken: there is access then."""
 
         async def run() -> None:
-            async with sender_bench(self.channel, _folder(), self.settings) as bench:
+            async with sender_bench(self.channel, _folder()) as bench:
                 got = await bench.outcome()
                 assert isinstance(got, Taken), got
                 bench.lab.records.reset()

@@ -98,7 +98,7 @@ def _account(directory: Path, url: str) -> dict[str, Any]:
     place = urlsplit(url)
     return {
         "host": place.hostname, "port": place.port, "sender": "Lab <news@lab.example>", "username": USERNAME,
-        "password_file": str(directory / PASSWORD_FILE), "ca_file": str(directory / CA),
+        "password_file": str(directory / PASSWORD_FILE), "ca_file": str(directory / CA), "timeout_s": 4,
     }  # fmt: skip
 
 

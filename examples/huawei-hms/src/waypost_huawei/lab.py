@@ -210,6 +210,7 @@ def _account(directory: Path, url: str) -> dict[str, Any]:
         "endpoint": url,
         "token_endpoint": url,
         "ca_file": str(directory / CA),
+        "timeout_s": 3,
     }
 
 
