@@ -12,6 +12,9 @@ from waypost.cli.printing import as_json_option, console, print_json, table
 
 _NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 
+_LONGEST = 40
+"""The most characters of a title."""
+
 
 class InstalledSender(Struct, frozen=True):
     """A sender that is installed."""
@@ -54,7 +57,10 @@ def senders(context: click.Context, /, *, as_json: bool) -> None:
 @click.option("--platform", help="The platform of the devices that it reaches. [the channel]")
 @click.option("--title", help="The name as people say it. [NAME, in capitals]")
 @click.option("--into", type=click.Path(path_type=Path), help="The folder to make. [waypost-NAME]")
-def new(name: str, channel: str | None, platform: str | None, title: str | None, into: Path | None) -> None:
+@as_json_option
+def new(
+    *, name: str, channel: str | None, platform: str | None, title: str | None, into: Path | None, as_json: bool
+) -> None:
     """Write a package with a sender that works: to a provider that there is not yet but in its own part of the lab.
 
     It has the sender, the lab's side of it, tests, and the entry points by which Waypost finds it once it is installed.
@@ -73,13 +79,16 @@ def new(name: str, channel: str | None, platform: str | None, title: str | None,
     if (fault := why_not_free(channel, platform or channel)) is not None:
         raise click.UsageError(f"{fault}.")
     names = Names(name, channel, platform or channel, title or name.replace("-", " ").replace("_", " ").title())
-    if '"' in names.title or "\\" in names.title or not names.title.isprintable():
-        raise click.BadParameter("a line without quotes and backslashes", param_hint="--title")
+    if '"' in names.title or "\\" in names.title or not names.title.isprintable() or len(names.title) > _LONGEST:
+        raise click.BadParameter(f"up to {_LONGEST} characters, no quotes and backslashes", param_hint="--title")
     folder = into or Path(names.distribution)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise click.ClickException(f"{folder} is there already, and nothing of it is overwritten")
-    for path in write(names, folder):
-        click.echo(path)
+    written = [str(path) for path in write(names, folder)]
+    if as_json:
+        print_json({"folder": str(folder), "channel": channel, "module": names.module, "files": written})
+        return
+    click.echo("\n".join(written))
     click.echo(
         f"\nNext:\n  cd {folder}\n  pip install -e '.[dev]' && pytest\n  waypost lab check --sender {channel}\n"
         f"Then make {names.module}/lab.py refuse what the provider refuses, and mend what fails."
