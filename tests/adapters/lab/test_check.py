@@ -6,7 +6,10 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+from tests.journeys.processes import state_of
 
 DOC = (Path(__file__).parents[3] / "docs" / "lab.md").read_text(encoding="utf-8")
 FILE = re.compile(r"`(waypost\.yaml|send_to_targets\.py)`:\n\n```\w+\n(.*?)```", re.DOTALL)
@@ -70,6 +73,26 @@ def test_a_sender_that_tries_once_is_found_out(tmp_path: Path) -> None:
         ("settings-lowered", "apns"): ("passed", ""),
         ("handshake-fails", "apns"): ("failed", "1 of 1 did not arrive"),
     }
+
+
+def test_a_check_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Neither the service nor what it started: each is told by the end of a pipe, as workers are."""
+    service = "echo ready; sleep 1000 & echo $! > child; echo $$ > service; exec sleep 1000"
+    arguments = ["lab", "check", "--service", service, "--command", "echo $$ > command; exec sleep 1000"]
+    with subprocess.Popen([sys.executable, "-m", "waypost.cli", *arguments], cwd=tmp_path) as check:
+        files = [tmp_path / name for name in ("child", "service", "command")]
+        left = [_number_in(file) for file in files]
+        assert {state_of(pid) for pid in left} <= {"S", "R"}
+        check.kill()
+    for pid in left:
+        while state_of(pid) not in "XZ":
+            time.sleep(0.02)  # a process is asked from outside
+
+
+def _number_in(file: Path) -> int:
+    while not (file.exists() and file.read_text().endswith("\n")):
+        time.sleep(0.02)  # a process is asked from outside
+    return int(file.read_text())
 
 
 def test_a_service_that_does_not_start_is_said_so(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -14,6 +15,12 @@ from waypost.lab.settings import LabSettings, LabUrls
 COMMAND_S = 60.0
 """Seconds a command may run at least: the patience is for what it sent, not for its start."""
 _READY_S, _STOP_S, _POLL_S = 60.0, 30.0, 0.05
+_ENDED_WITH_US = (
+    "exec 3<&0 </dev/null; "
+    f"{{ trap '' TERM; cat <&3; kill -s TERM -- -$$; sleep {_STOP_S:g}; kill -s KILL -- -$$; }} >/dev/null 2>&1 & "
+    "exec 3<&-"
+)
+"""The beginning of each shell: one part reads a pipe to its end, which comes with ours, and ends the others then."""
 
 
 class CaseSender(Protocol):
@@ -103,10 +110,18 @@ def environment_of(settings: LabSettings, urls: LabUrls) -> dict[str, str]:
 async def _started(
     command: str, environment: Mapping[str, str], output: BinaryIO, errors: BinaryIO | None = None
 ) -> asyncio.subprocess.Process:
+    """Start a command that ends, with all that it starts, when this process is gone."""
     return await asyncio.create_subprocess_shell(
-        command, env=dict(environment), stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=errors or output,
+        f"{_ENDED_WITH_US}\n{command}", env=dict(environment), stdin=_life(), stdout=output, stderr=errors or output,
         start_new_session=True,
     )  # fmt: skip
+
+
+@cache
+def _life() -> int:
+    """Return the end to read of a pipe that nobody writes to, and that nothing closes but the end of this process."""
+    read, _ = os.pipe()
+    return read
 
 
 async def _ended(process: asyncio.subprocess.Process, how: signal.Signals) -> None:
