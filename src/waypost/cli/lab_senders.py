@@ -11,9 +11,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+import aiohttp
+
 from waypost.client.asynchronous import AsyncClient
 from waypost.client.types import Submission, SubmittedDevice
 from waypost.lab.counterparts import Account, counterparts
+from waypost.lab.email import CALLBACK_PASSWORD_FILE
 from waypost.runtime.python import MODULE
 
 APP = "check"
@@ -84,6 +87,9 @@ class SendersUnderCheck:
                     await self._register(waypost, target)
             for user, sent in self._sent:
                 await _ended(waypost, user, sent)
+            if bounce := environment.get("LAB_BOUNCE_FILE"):
+                await self._hand_in(url, Path(bounce).read_bytes())  # noqa: ASYNC240 - as above
+                await _forgotten(waypost, targets[0]["name"])
             told = [{"user_id": each["name"], "title": environment["LAB_TEXT"]} for each in targets]
             for one, target in zip(told, targets, strict=True):
                 one["channels"] = [self._accounts[target["gateway"]].channel]
@@ -92,6 +98,17 @@ class SendersUnderCheck:
             self._sent = [
                 (user, result["notification"]["id"]) for user, result in zip(users, answer["results"], strict=True)
             ]
+
+    async def _hand_in(self, url: str, bounce: bytes) -> None:
+        """Post a bounce as whoever reads the mailbox of bounces does."""
+        password = (self._folder.parent / CALLBACK_PASSWORD_FILE).read_text().strip()
+        async with (
+            aiohttp.ClientSession(auth=aiohttp.BasicAuth("lab", password), raise_for_status=True) as session,
+            session.post(
+                f"{url}/callbacks/{APP}/email/default", data=bounce, headers={"content-type": "message/rfc822"}
+            ),
+        ):
+            pass
 
     async def _register(self, waypost: AsyncClient, target: dict[str, Any]) -> None:
         keys = (target.get("subscription") or {}).get("keys")
@@ -104,7 +121,12 @@ class SendersUnderCheck:
 async def _ended(waypost: AsyncClient, user: str, sent: str) -> None:
     """Wait until a notification has come to its end, and until the registry knows what was learnt of the address."""
     receipts = (await waypost.wait(sent, SETTLED_S))["receipts"]
-    is_gone = any(receipt["reason"] == "gone" for receipt in receipts)
+    if any(receipt["reason"] == "gone" for receipt in receipts):
+        await _forgotten(waypost, user)
+
+
+async def _forgotten(waypost: AsyncClient, user: str) -> None:
+    """Wait until the registry has forgotten the address of a user."""
     async with asyncio.timeout(SETTLED_S):
-        while is_gone and (await waypost.devices(user))["items"]:  # noqa: ASYNC110 - a process is asked from outside
+        while (await waypost.devices(user))["items"]:  # noqa: ASYNC110 - a process is asked from outside
             await asyncio.sleep(_POLL_S)

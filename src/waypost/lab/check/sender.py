@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import BinaryIO, Protocol
+from urllib.parse import urlsplit
 
 from waypost.lab import credentials, twilio, webhook
+from waypost.lab import email as mail
 from waypost.lab.settings import LabSettings, LabUrls
 
 COMMAND_S = 60.0
@@ -96,6 +98,8 @@ def environment_of(settings: LabSettings, urls: LabUrls) -> dict[str, str]:
         "LAB_VAPID_KEY_FILE": credentials.VAPID_KEY,
         "LAB_TWILIO_TOKEN_FILE": twilio.TOKEN_FILE,
         "LAB_WEBHOOK_SECRET_FILE": webhook.SECRET,
+        "LAB_EMAIL_PASSWORD_FILE": mail.PASSWORD_FILE,
+        "LAB_EMAIL_CALLBACK_PASSWORD_FILE": mail.CALLBACK_PASSWORD_FILE,
     }
     found |= {name: str(directory / file) for name, file in files.items()}
     found |= {
@@ -103,6 +107,8 @@ def environment_of(settings: LabSettings, urls: LabUrls) -> dict[str, str]:
         "LAB_APNS_TEAM_ID": settings.team_id,
         "LAB_APNS_TOPIC": settings.topics[0],
         "LAB_FCM_PROJECT": settings.project_id,
+        "LAB_EMAIL_PORT": str(urlsplit(urls.further["email"]).port),
+        "LAB_EMAIL_USERNAME": mail.USERNAME,
     }
     return {**os.environ, **found}
 
