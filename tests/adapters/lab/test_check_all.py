@@ -87,7 +87,8 @@ def _check(directory: Path, names: list[str]) -> dict[tuple[str, str], tuple[str
     (directory / "waypost.yaml").write_text(dict(FILE.findall(DOC))["waypost.yaml"].replace("_s: 10", "_s: 4"))
     (directory / "send.py").write_text(SEND)
     keys = "waypost keys create --app demo --caller check > key"
-    service = f"{keys} && PYTHONPATH=hook exec waypost serve --json"
+    port = "export WAYPOST_APPS__DEMO__EMAIL__PORT=$LAB_EMAIL_PORT"
+    service = f"{port} && {keys} && PYTHONPATH=hook exec waypost serve --json"
     chosen = [word for name in names for word in ("--case", name)]
     options = ["--service", service, "--command", f"{sys.executable} -I send.py", "--quiet-time", "0.1"]
     return checked(directory, "lab", "check", *options, *chosen)[1]
