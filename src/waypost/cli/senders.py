@@ -90,7 +90,7 @@ def new(
         return
     click.echo("\n".join(written))
     click.echo(
-        f"\nNext:\n  cd {folder}\n  pip install -e '.[dev]' && pytest\n  waypost lab check --sender {channel}\n"
+        f"\nNext:\n  cd {folder}\n  pip install -e . && pytest\n  waypost lab check --sender {channel}\n"
         f"Then make {names.module}/lab.py refuse what the provider refuses, and mend what fails."
     )
 
