@@ -17,7 +17,7 @@ RUN_BY_OTHERS = ("waypost.stores.sql.migrations.", "waypost.v1.")
 NOT_PLUGGED_IN = {"waypost.stores.redis.schedule"}
 """Parts that requirements name as partly there: tested, and in no stack yet."""
 
-FOR_PLUG_INS = {"waypost.runtime.courier_sender"}
+FOR_PLUG_INS = {"waypost.channels.push.provider", "waypost.runtime.courier_sender"}
 """Parts that senders in packages of their own are made with, such as those in ``examples/``."""
 
 

@@ -46,7 +46,7 @@ class SenderContract:
         asyncio.run(run())
 
     def test_each_message_arrives_once(self) -> None:
-        """Neighbours with equal messages and others, all at once."""
+        """Send neighbours with equal messages and others, all at once."""
 
         async def steps(bench: SenderBench) -> None:
             batch = [bench.delivery() for _ in range(BUSY)]
@@ -58,7 +58,7 @@ class SenderContract:
         self.run(steps)
 
     def test_a_dead_token_is_gone(self) -> None:
-        """So it is forgotten."""
+        """Have the gateway say that nobody is there: the token is to be forgotten."""
 
         async def steps(bench: SenderBench) -> None:
             await bench.script({"do": {"gone": {}}})
@@ -68,7 +68,7 @@ class SenderContract:
         self.run(steps)
 
     def test_who_is_asked_to_wait_says_for_how_long(self) -> None:
-        """429 with ``Retry-After``: nothing was taken, and no retry is spent."""
+        """Answer 429 with ``Retry-After``: nothing was taken, and no retry is spent."""
 
         async def steps(bench: SenderBench) -> None:
             await bench.script({"do": {"answer": {"status": 429, "retry_after": 7}}})
@@ -79,7 +79,7 @@ class SenderContract:
         self.run(steps)
 
     def test_a_provider_that_fails_is_asked_again(self) -> None:
-        """500 is no word about the message."""
+        """Answer 500, which is no word about the message."""
 
         async def steps(bench: SenderBench) -> None:
             await bench.script({"do": {"answer": {"status": 500, "reason": "InternalServerError"}}})
@@ -91,7 +91,7 @@ class SenderContract:
         self.run(steps)
 
     def test_what_was_taken_before_the_connection_broke_is_unanswered(self) -> None:
-        """Nobody knows; who says ``Unreachable`` has it sent twice where that was forbidden."""
+        """Break it then: who says ``Unreachable`` has the message sent twice where that was forbidden."""
 
         async def steps(bench: SenderBench) -> None:
             await bench.script({"match": {"times": 1}, "do": {"accept_then_drop": True}})
@@ -104,7 +104,7 @@ class SenderContract:
         self.run(steps)
 
     def test_a_provider_that_cannot_be_reached_took_nothing(self) -> None:
-        """And the sender says so: the message may go out again whatever was agreed for it."""
+        """Refuse connections: the sender says so, and the message may go out again whatever was agreed for it."""
 
         async def steps(bench: SenderBench) -> None:
             await bench.script({"do": {"refuse_connections": True}})
@@ -118,7 +118,7 @@ class SenderContract:
         self.run(steps)
 
     def test_silence_ends_in_the_time_that_was_promised(self) -> None:
-        """``capabilities.request_timeout_ms``; the bench waits for longer, and fails then."""
+        """Wait for longer than ``capabilities.request_timeout_ms``, and fail then."""
 
         async def steps(bench: SenderBench) -> None:
             await bench.script({"match": {"times": 1}, "do": {"black_hole": {}}})
@@ -133,7 +133,7 @@ class SenderContract:
         self.run(steps)
 
     def test_what_is_too_large_is_refused_unsent(self) -> None:
-        """``render`` says so, too: it is what ``explain`` shows."""
+        """Ask ``render``, too, which is what ``explain`` shows."""
 
         async def steps(bench: SenderBench) -> None:
             limit = bench.sender.capabilities.payload_limit_bytes
@@ -146,7 +146,7 @@ class SenderContract:
         self.run(steps)
 
     def test_what_is_shown_has_no_token(self) -> None:
-        """What ``render`` gives is printed for operators."""
+        """Look at what ``render`` gives: it is printed for operators."""
 
         async def steps(bench: SenderBench) -> None:
             one = bench.delivery()
@@ -158,7 +158,7 @@ class SenderContract:
         self.run(steps)
 
     def test_stopping_reports_what_is_in_flight(self) -> None:
-        """A worker that ends writes down what came of everything; nothing is taken for sent that is not known to be."""
+        """Stop a sender that waits for answers: a worker that ends writes down what came of everything."""
 
         async def steps(bench: SenderBench) -> None:
             await bench.script({"do": {"black_hole": {}}})
@@ -171,7 +171,7 @@ class SenderContract:
         self.run(steps)
 
     def test_in_a_storm_each_is_reported_once_and_rightly(self) -> None:
-        """What is ``Taken`` arrived, once; what arrived is not said to have been refused or not sent."""
+        """Compare what is said with what arrived: what is ``Taken`` did, and once; what did is not denied."""
 
         async def steps(bench: SenderBench) -> None:
             faults: list[tuple[float, dict[str, Any]]] = [
