@@ -102,13 +102,13 @@ def _found() -> list[InstalledSender]:
     from waypost.ports.plugin import ENTRY_POINTS
 
     packages = {each.name: each.dist for each in entry_points(group=ENTRY_POINTS)}
-    found = []
+    found, in_lab = [], _in_lab()
     for plugin in installed():
         package = packages[plugin.channel]
         named = "–" if package is None else f"{package.name} {package.version}"
         platforms = tuple(str(platform) for platform in plugin.platforms)
-        is_in_lab = str(plugin.channel) in _in_lab()
-        found.append(InstalledSender(str(plugin.channel), plugin.title, platforms, named, is_in_lab))
+        channel = str(plugin.channel)
+        found.append(InstalledSender(channel, plugin.title, platforms, named, channel in in_lab))
     return found
 
 

@@ -8,8 +8,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -22,9 +22,14 @@ BIN = Path(sys.executable).parent
 EXAMPLE = ROOT / "examples" / "huawei-hms"
 LONGEST = "a" * 32
 """A channel of as many letters as a channel may have: no line may become too long."""
+NAMES = [case.name for case in CASES if "twilio" in case.gateways]
+"""The cases that are made for any gateway that speaks HTTP."""
+NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}
+"""Nothing is written into the source of the example."""
+Run = subprocess.CompletedProcess[str]
 
 
-def run(command: Sequence[str | Path], directory: Path, **environ: str) -> subprocess.CompletedProcess[str]:
+def run(command: Sequence[str | Path], directory: Path, **environ: str) -> Run:
     """Run a command as a developer does, with nothing of Waypost in the environment."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(("WAYPOST_", "PYTEST_"))}
     return subprocess.run(
@@ -32,7 +37,7 @@ def run(command: Sequence[str | Path], directory: Path, **environ: str) -> subpr
     )
 
 
-def said(done: subprocess.CompletedProcess[str]) -> str:
+def said(done: Run) -> str:
     """What a command printed, for a failure."""
     return f"{done.stdout}\n{done.stderr}"
 
@@ -78,35 +83,55 @@ def test_its_types_are_strict(pager: Path) -> None:
     assert done.returncode == 0, said(done)
 
 
+@pytest.fixture(scope="module")
+def runs(pager: Path, site: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[Run]]]:
+    """Runs that wait more than they work, all at once: both packages' tests, and the lab's cases.
+
+    Silence takes its time, so those cases have a service and a lab of their own.
+    """
+    folder = tmp_path_factory.mktemp("runs")
+
+    def tested(package: Path) -> Run:
+        options = ["-q", "-p", "no:cacheprovider", "-p", "no:asyncio", f"--basetemp={folder / package.name}"]
+        return run([sys.executable, "-m", "pytest", *options], package, PYTHONPATH=str(site), **NO_BYTECODE)
+
+    def checked(cases: Sequence[str]) -> Run:
+        directory = folder / cases[0]
+        directory.mkdir()
+        chosen = [word for name in cases for word in ("--case", name)]
+        own = ["--sender", "pager", "--sender", "huawei", "--quiet-time", "0.1", "--json"]
+        return run([BIN / "waypost", "lab", "check", *own, *chosen], directory, PYTHONPATH=str(site))
+
+    silent = [name for name in NAMES if name.startswith("silent")]
+    others = [name for name in NAMES if name not in silent]
+    with ThreadPoolExecutor(4) as threads:
+        yield {
+            "silent": threads.submit(checked, silent),
+            "others": threads.submit(checked, others),
+            "pager": threads.submit(tested, pager),
+            "huawei": threads.submit(tested, EXAMPLE),
+        }
+
+
 @pytest.mark.parametrize("name", ["pager", "huawei"])
-def test_its_own_tests_pass(name: str, pager: Path, site: Path, tmp_path: Path) -> None:
-    package = {"pager": pager, "huawei": EXAMPLE}[name]
-    options = ["-q", "-p", "no:cacheprovider", "-p", "no:asyncio", f"--basetemp={tmp_path / 'tests'}"]
-    done = run([sys.executable, "-m", "pytest", *options], package, PYTHONPATH=str(site), PYTHONDONTWRITEBYTECODE="1")
+def test_its_own_tests_pass(name: str, runs: dict[str, Future[Run]]) -> None:
+    done = runs[name].result()
     assert done.returncode == 0, said(done)
+
+
+@pytest.mark.parametrize("name", ["pager", "huawei"])
+def test_it_is_listed(name: str, site: Path, tmp_path: Path) -> None:
     listed = run([BIN / "waypost", "senders", "--json"], tmp_path, PYTHONPATH=str(site))
     (found,) = [each for each in json.loads(listed.stdout)["senders"] if each["channel"] == name]
     assert (found["platforms"], found["package"], found["in_lab"]) == ([name], f"waypost-{name} 0.1.0", True)
 
 
-def test_lab_check_passes_them(site: Path, tmp_path: Path) -> None:
-    """Every case; silence takes its time, so those cases have a service and a lab of their own meanwhile."""
-    names = [case.name for case in CASES if "twilio" in case.gateways]
-    halves = [[name for name in names if name.startswith("silent") is silent] for silent in (True, False)]
-
-    def check(cases: list[str]) -> list[dict[str, str]]:
-        directory = tmp_path / cases[0]
-        directory.mkdir()
-        chosen = [word for name in cases for word in ("--case", name)]
-        own = ["--sender", "pager", "--sender", "huawei", "--quiet-time", "0.1", "--json"]
-        done = run([BIN / "waypost", "lab", "check", *own, *chosen], directory, PYTHONPATH=str(site))
+def test_lab_check_passes_them(runs: dict[str, Future[Run]]) -> None:
+    """Every case that is made for HTTP."""
+    results = []
+    for done in (runs["silent"].result(), runs["others"].result()):
         assert done.stdout, said(done)
-        results: list[dict[str, str]] = json.loads(done.stdout)["results"]
-        return results
-
-    with ThreadPoolExecutor(2) as threads:
-        results = [each for half in threads.map(check, halves) for each in half]
+        results += json.loads(done.stdout)["results"]
     assert [each for each in results if each["verdict"] != "passed"] == []
-    assert {(each["case"], each["gateway"]) for each in results} == {
-        (name, gateway) for name in names for gateway in ("pager", "huawei")
-    }
+    every = {(name, gateway) for name in NAMES for gateway in ("pager", "huawei")}
+    assert {(each["case"], each["gateway"]) for each in results} == every
