@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 from waypost.contract.bench import SenderBench, sender_bench
@@ -20,8 +21,10 @@ STORM = 120
 
 @cache
 def _folder() -> Path:
-    """Return a folder whose credentials are made once for all tests of a process."""
-    return Path(mkdtemp(prefix="waypost-contract-"))
+    """Return a folder whose credentials are made once for all tests of a process, and which goes with it."""
+    made = TemporaryDirectory(prefix="waypost-contract-")
+    atexit.register(made.cleanup)
+    return Path(made.name)
 
 
 class SenderContract:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+import re
+from typing import Final, Protocol
 
 from msgspec import Struct
 
 from waypost.domain.delivery import Delivery
 from waypost.domain.outcome import Outcome, Refused, Taken, Unanswered
 from waypost.ports.sender import Rendered
+
+PROVIDER_ERROR: Final = "provider_error"
+"""The code where there is none, or none that is one."""
+_CODE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}")
+_LONGEST: Final = 300
+"""The most characters that are kept of what a provider says."""
 
 
 class PlainError(Struct, frozen=True):
@@ -17,8 +24,8 @@ class PlainError(Struct, frozen=True):
     message: str
     """The reason for people; it stands in the receipt, so no token and no text of the message belongs here."""
     retryable: bool = False
-    code: str = "provider_error"
-    """The provider's code, by which receipts are found."""
+    code: str = PROVIDER_ERROR
+    """The provider's code, by which receipts are found: up to 64 letters, digits and ``_.:-``."""
 
 
 class PlainAnswer(Struct, frozen=True):
@@ -55,6 +62,12 @@ def outcome_of_answer(answer: Outcome | PlainAnswer) -> Outcome:
     if not isinstance(answer, PlainAnswer):
         return answer
     if answer.success:
-        return Taken(answer.id)
+        return Taken(_storable(answer.id))
     error = answer.error or PlainError("no reason was given")
-    return Unanswered(error.code, error.message) if error.retryable else Refused(error.code, error.message)
+    code, why = error.code if _CODE.fullmatch(error.code) else PROVIDER_ERROR, _storable(error.message)
+    return Unanswered(code, why) if error.retryable else Refused(code, why)
+
+
+def _storable(text: str) -> str:
+    """Return *text* as receipts can hold it, whatever a provider wrote."""
+    return "".join(each if each.isprintable() else " " for each in text[:_LONGEST])

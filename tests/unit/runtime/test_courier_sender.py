@@ -76,6 +76,7 @@ async def outcome_of(sender: CourierSender, one: Delivery) -> Outcome:
         (PlainAnswer(success=False), Refused("provider_error", "no reason was given")),
         (PlainAnswer(success=False, error=PlainError("no")), Refused("provider_error", "no")),
         (PlainAnswer(success=False, error=PlainError("later", True, "busy")), Unanswered("busy", "later")),
+        (PlainAnswer(success=False, error=PlainError("n\0" * 200, code="no\n")), Refused("provider_error", "n " * 150)),
         (Taken("m2"), Taken("m2")),
     ],
 )

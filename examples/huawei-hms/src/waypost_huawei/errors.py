@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 from waypost.channels.push.answers import Meaning, outcome_of_meaning, outcome_without_answer
-from waypost.channels.push.reading import read_json
+from waypost.channels.push.reading import name_of, read_json
 from waypost.channels.push.retry_after import hint_ms
 from waypost.domain.outcome import Gone, Outcome, Taken
 from waypost.domain.time import Instant
@@ -64,10 +64,10 @@ def outcome_of(result: Result, token: str, now: Instant) -> Outcome:
         return outcome_without_answer(result)
     said = _said(result)
     if said.code == SUCCESS:
-        return Taken(said.requestId[:64])
+        return Taken(name_of(said.requestId))
     if said.code == SOME_REFUSED:
         partly = read_json(_parts, said.msg.encode()) or _Partly()
-        return Gone(said.code) if token in partly.illegal_tokens else Taken(said.requestId[:64])
+        return Gone(said.code) if token in partly.illegal_tokens else Taken(name_of(said.requestId))
     unknown = (Meaning.UNSURE, f"an answer that Huawei does not document, status {result.status}")
     meaning, why = CODES.get(said.code) or STATUSES.get(result.status, unknown)
     code = said.code if said.code in CODES else f"http_{result.status}"
