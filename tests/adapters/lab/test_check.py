@@ -29,6 +29,33 @@ with httpx.Client(http2=True, verify=os.environ["LAB_CA_FILE"]) as client:
             client.post(url, headers=headers, json={"aps": {"alert": os.environ["LAB_TEXT"]}})
 """
 
+MAILS = """
+import email.message, email.utils, json, os, smtplib, ssl
+
+def send(mailbox):
+    for _ in range(2):
+        mail = email.message.EmailMessage()
+        mail["From"], mail["To"], mail["Subject"] = "news@lab.example", mailbox, os.environ["LAB_TEXT"]
+        mail["Date"], mail["Message-ID"] = email.utils.localtime(), email.utils.make_msgid(domain="lab.example")
+        mail["Auto-Submitted"] = "auto-generated"
+        mail.set_content("Hello")
+        try:
+            with smtplib.SMTP("localhost", int(os.environ["LAB_EMAIL_PORT"])) as server:
+                server.starttls(context=ssl.create_default_context(cafile=os.environ["LAB_CA_FILE"]))
+                server.login(os.environ["LAB_EMAIL_USERNAME"], open(os.environ["LAB_EMAIL_PASSWORD_FILE"]).read())
+                server.send_message(mail)
+            return
+        except smtplib.SMTPServerDisconnected:
+            pass
+        except smtplib.SMTPResponseException:
+            return
+
+for target in json.load(open(os.environ["LAB_TARGETS_FILE"])):
+    if target["gateway"] == "email":
+        send(target["token"])
+"""
+"""Sends again where a connection breaks, as another message, and never after an answer; it reads no bounces."""
+
 
 def checked(directory: Path, *arguments: str) -> tuple[int, dict[tuple[str, str], tuple[str, str]]]:
     """Run a check as a user does; its exit code, and verdict and reason by case and gateway."""
@@ -73,6 +100,29 @@ def test_a_sender_that_tries_once_is_found_out(tmp_path: Path) -> None:
         ("unavailable", "apns"): ("failed", "1 of 1 did not arrive; refused: ServiceUnavailable (1)"),
         ("settings-lowered", "apns"): ("passed", ""),
         ("handshake-fails", "apns"): ("failed", "1 of 1 did not arrive"),
+    }
+
+
+def test_what_a_simple_sender_of_mails_does_wrong_is_found_out(tmp_path: Path) -> None:
+    (tmp_path / "mails.py").write_text(MAILS)
+    names = ("accepts", "refused-message", "dropped-connection", "try-later", "answer-lost", "bounce")
+    few = [word for name in names for word in ("--case", name)] + ["--patience", "0.5", "--quiet-time", "0.1"]
+    command = ["--gateway", "email", "--command", f"{sys.executable} mails.py"]
+    status, results = checked(tmp_path, "lab", "check", *command, *few)
+    assert status == 1
+    assert results == {
+        ("accepts", "email"): ("passed", ""),
+        ("refused-message", "email"): ("passed", ""),
+        ("dropped-connection", "email"): ("passed", ""),
+        ("try-later", "email"): (
+            "failed",
+            "1 of 1 did not arrive; refused: 4.2.0 greylisted, try again later (1)",
+        ),
+        ("answer-lost", "email"): (
+            "failed",
+            "the repeated message has another Message-ID, so that a reader sees two",
+        ),
+        ("bounce", "email"): ("failed", "2 copies were taken, not 1"),
     }
 
 
