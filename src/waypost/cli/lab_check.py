@@ -103,12 +103,12 @@ def _print_cases() -> None:
 def _own(channels: tuple[str, ...], directory: Path, *, excluded: str | None) -> SendersUnderCheck | None:
     if not channels:
         return None
-    from waypost.cli.lab_senders import SendersUnderCheck
+    from waypost.cli.lab_senders import senders_under_check
 
     if excluded:
         raise click.UsageError("--sender serves and sends by itself: leave --command and --service out.")
     try:
-        return SendersUnderCheck(channels, directory)
+        return click.get_current_context().with_resource(senders_under_check(channels, directory))
     except ValueError as unknown:
         raise click.BadParameter(f"{unknown}.", param_hint="--sender") from None
 

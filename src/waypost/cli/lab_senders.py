@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shlex
-import shutil
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,21 +23,26 @@ from waypost.runtime.python import MODULE
 APP = "check"
 SETTLED_S = 60.0
 """Seconds for what the round before sent."""
+FORGOTTEN_S = 10.0
+"""Seconds for what was learnt of an address to come to the registry."""
 _POLL_S = 0.02
 
 
 class SendersUnderCheck:
     """Some senders that are installed, by channel, in a Waypost of their own: the service of a check, and who sends."""
 
-    def __init__(self, channels: Sequence[str], directory: Path) -> None:
-        """Find their counterparts. Raises ValueError for a channel that none has an account for."""
+    def __init__(self, channels: Sequence[str], lab: Path, folder: Path) -> None:
+        """Find their counterparts; *folder* is for what the service keeps, *lab* is the lab's own.
+
+        Raises ValueError for a channel that none has an account for.
+        """
         accounts = {each.account.channel: (each.name, each.account) for each in counterparts() if each.account}
         unknown = set(channels) - accounts.keys()
         if unknown:
             known = ", ".join(sorted(accounts))
             raise ValueError(f"no sender {', '.join(sorted(unknown))} with an account in the lab; there are {known}")
         self._accounts: dict[str, Account] = dict(accounts[channel] for channel in channels)
-        self._folder = directory / APP
+        self._lab, self._folder = lab.resolve(), folder.resolve()
         self._sent: list[tuple[str, str]] = []
         """Users and ids of the notifications of the round before."""
 
@@ -59,17 +65,14 @@ class SendersUnderCheck:
         return self._folder / "key"
 
     def configure(self, environment: Mapping[str, str]) -> None:
-        """Write the settings, in a new folder, once the lab has its addresses."""
-        shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder.mkdir(parents=True)
-        lab = self._folder.parent.resolve()
+        """Write the settings, once the lab has its addresses."""
         sections = {
-            account.channel: account.settings(lab, environment[f"LAB_{gateway.upper()}_URL"])
+            account.channel: account.settings(self._lab, environment[f"LAB_{gateway.upper()}_URL"])
             for gateway, account in self._accounts.items()
         }
         retry = {"default": {"max_retries": 20, "base_ms": 100, "cap_ms": 1000, "jitter": "full"}}
         settings = {
-            "store": f"sqlite:///{self._folder.resolve() / 'waypost.db'}",
+            "store": f"sqlite:///{self._folder / 'waypost.db'}",
             "listen": "127.0.0.1:0",
             "workers": 1,
             "apps": {APP: {**sections, "retry": retry}},
@@ -101,7 +104,7 @@ class SendersUnderCheck:
 
     async def _hand_in(self, url: str, bounce: bytes) -> None:
         """Post a bounce as whoever reads the mailbox of bounces does."""
-        password = (self._folder.parent / CALLBACK_PASSWORD_FILE).read_text().strip()
+        password = (self._lab / CALLBACK_PASSWORD_FILE).read_text().strip()
         async with (
             aiohttp.ClientSession(auth=aiohttp.BasicAuth("lab", password), raise_for_status=True) as session,
             session.post(
@@ -118,6 +121,14 @@ class SendersUnderCheck:
         await waypost.add_device(target["name"], "d", device)
 
 
+@contextlib.contextmanager
+def senders_under_check(channels: Sequence[str], lab: Path) -> Iterator[SendersUnderCheck]:
+    """Open a folder in that of the *lab* for what the service keeps, and remove it in the end."""
+    lab.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=lab, prefix="check-") as folder:
+        yield SendersUnderCheck(channels, lab, Path(folder))
+
+
 async def _ended(waypost: AsyncClient, user: str, sent: str) -> None:
     """Wait until a notification has come to its end, and until the registry knows what was learnt of the address."""
     receipts = (await waypost.wait(sent, SETTLED_S))["receipts"]
@@ -126,7 +137,8 @@ async def _ended(waypost: AsyncClient, user: str, sent: str) -> None:
 
 
 async def _forgotten(waypost: AsyncClient, user: str) -> None:
-    """Wait until the registry has forgotten the address of a user."""
-    async with asyncio.timeout(SETTLED_S):
-        while (await waypost.devices(user))["items"]:  # noqa: ASYNC110 - a process is asked from outside
-            await asyncio.sleep(_POLL_S)
+    """Wait until the registry has forgotten the address of a user; where it does not, the verdict says so."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(FORGOTTEN_S):
+            while (await waypost.devices(user))["items"]:  # noqa: ASYNC110 - a process is asked from outside
+                await asyncio.sleep(_POLL_S)

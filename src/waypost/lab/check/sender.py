@@ -37,7 +37,9 @@ class Asked:
 
     async def send(self, environment: Mapping[str, str]) -> None:
         """Print what is to be done, and wait for Enter."""
-        text = f"{environment['LAB_CASE']}: send {environment['LAB_TEXT']!r} to the targets in "
+        bounce = environment.get("LAB_BOUNCE_FILE")
+        first = f"hand in the bounce in {bounce}, then " if bounce else ""
+        text = f"{environment['LAB_CASE']}: {first}send {environment['LAB_TEXT']!r} to the targets in "
         sys.stderr.write(f"{text}{environment['LAB_TARGETS_FILE']}, then press Enter. ")
         sys.stderr.flush()
         await asyncio.to_thread(sys.stdin.readline)
