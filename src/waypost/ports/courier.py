@@ -53,7 +53,7 @@ class Courier(Protocol):
         ...
 
     async def stop(self) -> None:
-        """Close what ``start`` opened; nothing is delivered any more."""
+        """Close what ``start`` opened; nothing is delivered any more. Not called where ``start`` failed."""
         ...
 
 

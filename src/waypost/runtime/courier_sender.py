@@ -32,10 +32,12 @@ class CourierSender:
         self._courier, self._telemetry = courier, telemetry
         self._tasks: set[asyncio.Task[Outcome]] = set()
         self._denied: str | None = None
+        self._is_open = False
 
     async def start(self) -> None:
         """Start the courier; ConfigurationError names a credential that cannot be used."""
         await self._courier.start()
+        self._is_open = True
 
     def send(self, batch: Sequence[Delivery], report: Report) -> None:
         """Begin to send; each delivery is reported exactly once, never before this returns."""
@@ -60,7 +62,9 @@ class CourierSender:
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
-        await self._courier.stop()
+        if self._is_open:
+            self._is_open = False
+            await self._courier.stop()
 
     async def _outcome_of(self, delivery: Delivery) -> Outcome:
         excess = _excess(self._courier.render(delivery))

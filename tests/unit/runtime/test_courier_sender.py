@@ -12,6 +12,7 @@ from waypost.domain.content import Content
 from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform
+from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
 from waypost.domain.outcome import CredentialRejected, Outcome, Refused, Taken, Unanswered
 from waypost.ports.courier import PlainAnswer, PlainError, outcome_of_answer
@@ -28,10 +29,13 @@ class Courier:
 
     def __init__(self, *says: Outcome | PlainAnswer | Exception | None) -> None:
         self.says = list(says)
-        self.began = 0
+        self.began = self.stopped = 0
+        self.broken = False
 
     async def start(self) -> None:
         """See Courier."""
+        if self.broken:
+            raise ConfigurationError("apps.demo.pager.key_file", "cannot read it")
 
     async def deliver(self, delivery: Delivery) -> Outcome | PlainAnswer:
         """See Courier."""
@@ -51,6 +55,7 @@ class Courier:
 
     async def stop(self) -> None:
         """See Courier."""
+        self.stopped += 1
 
 
 def made(courier: Courier, timeout_ms: int = 60_000) -> CourierSender:
@@ -98,6 +103,23 @@ async def test_stopping_reports_what_is_in_flight() -> None:
     await sender.stop(0)
     assert courier.began == 2
     assert reported == [Unanswered("stopped", "the sender was stopped before the answer came")] * 2
+
+
+@pytest.mark.asyncio
+async def test_a_courier_is_stopped_once_and_only_where_it_started() -> None:
+    """``check-config`` stops every sender, also one whose credential cannot be used."""
+    started, broken = Courier(), Courier()
+    broken.broken = True
+    sender = made(started)
+    await sender.start()
+    await sender.stop(0)
+    await sender.stop(0)
+    assert started.stopped == 1
+    sender = made(broken)
+    with pytest.raises(ConfigurationError):
+        await sender.start()
+    await sender.stop(0)
+    assert broken.stopped == 0
 
 
 @pytest.mark.asyncio
