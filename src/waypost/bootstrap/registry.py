@@ -48,6 +48,17 @@ def registered(entries: Iterable[EntryPoint]) -> tuple[SenderPlugin, ...]:
     return tuple(found.values())
 
 
+def why_not_free(channel: str, platform: str) -> str | None:
+    """Say why one more plug-in could not have this channel and this platform; None where it could."""
+    if (fault := _name_fault(channel, [platform])) is not None:
+        return fault
+    for plugin in installed():
+        if plugin.channel == channel or platform in plugin.platforms:
+            taken = f"channel {channel}" if plugin.channel == channel else f"platform {platform}"
+            return f"the {taken} is that of {plugin.title} already: choose another one"
+    return None
+
+
 def channels_of(plugins: Iterable[SenderPlugin]) -> dict[Platform, Channel]:
     """Return the channel of each platform."""
     return {platform: plugin.channel for plugin in plugins for platform in plugin.platforms}
@@ -69,12 +80,16 @@ def _loaded(entry: EntryPoint) -> SenderPlugin:
         raise _unusable(entry, f"is no SenderPlugin but of the type {type(plugin).__name__}")
     if plugin.channel != entry.name:
         raise _unusable(entry, f"its channel is {plugin.channel}: the entry point must have the same name")
-    for name in (plugin.channel, *plugin.platforms):
-        if not _NAME.fullmatch(name) or name == UNKNOWN:
-            raise _unusable(entry, f"{name!r} is no name for a channel or a platform")
-    if plugin.channel in _TAKEN:
-        raise _unusable(entry, f"{plugin.channel!r} is another key of an app's settings")
+    if (fault := _name_fault(plugin.channel, plugin.platforms)) is not None:
+        raise _unusable(entry, fault)
     return plugin
+
+
+def _name_fault(channel: str, platforms: Iterable[str]) -> str | None:
+    for name in (channel, *platforms):
+        if not _NAME.fullmatch(name) or name == UNKNOWN:
+            return f"{name!r} is no name for a channel or a platform"
+    return f"{channel!r} is another key of an app's settings" if channel in _TAKEN else None
 
 
 def _unusable(entry: EntryPoint, why: str) -> ConfigurationError:

@@ -34,6 +34,7 @@ def _of_features() -> Mapping[str, str]:
         "fcm": "waypost.cli.fcm:fcm",
         "vapid": "waypost.cli.vapid:vapid",
         "check-config": "waypost.cli.checking:check_config",
+        "senders": "waypost.cli.senders:senders",
         "stacks": "waypost.cli.stacks:stacks",
         "migrate": "waypost.cli.migrating:migrate",
         "backup": "waypost.cli.copies:backup",

@@ -10,6 +10,9 @@ import click
 from waypost.cli.printing import as_json_option, console, print_json, table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from waypost.cli.lab_senders import SendersUnderCheck
     from waypost.lab.check.judgement import Result
     from waypost.lab.check.run import CheckOrder, CheckReport
     from waypost.lab.settings import LabSettings
@@ -20,6 +23,7 @@ VERDICTS = ("passed", "failed", "not exercised")
 @click.command(short_help="Run a sender through its test cases and report.")
 @click.option("--command", help="Run in a shell for every round of every case; without it you are asked to send.")
 @click.option("--service", help="Run in a shell throughout; it is ready with its first line on standard output.")
+@click.option("--sender", "senders", multiple=True, metavar="CHANNEL", help="Check Waypost's own; may be repeated.")
 @click.option("--gateway", "gateways", multiple=True, metavar="NAME", help="Only this; may be repeated.")
 @click.option("--case", "cases", multiple=True, metavar="NAME", help="Only this; may be repeated.")
 @click.option("--list", "list_cases", is_flag=True, help="Say what the cases are, and end.")
@@ -41,6 +45,7 @@ def check(  # noqa: PLR0913 - one argument an option
     *,
     command: str | None,
     service: str | None,
+    senders: tuple[str, ...],
     gateways: tuple[str, ...],
     cases: tuple[str, ...],
     list_cases: bool,
@@ -52,12 +57,14 @@ def check(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Start the lab and see whether a sender, this product's or another's, does what each case asks for.
 
+    With --sender that is Waypost, with the sender of a channel that has its counterpart in the lab, as a plug-in does.
     Exit code 0: nothing failed and something was tried; 1: otherwise. The command finds addresses, files and what to
     send in LAB_… environment variables; docs/lab.md lists them.
 
     \b
     Examples:
       waypost lab check --list
+      waypost lab check --sender sms
       waypost lab check --command ./send-to-targets --gateway apns --json
       waypost lab check --service "waypost serve --config waypost.yaml" --command ./send-to-targets
     """
@@ -70,14 +77,17 @@ def check(  # noqa: PLR0913 - one argument an option
         _print_cases()
         return
     settings = LabSettings(directory=directory, admin_port=0, **ports)
+    own = _own(senders, directory, excluded=command or service)
     order = CheckOrder(
         command=command,
-        service=service,
+        service=service if own is None else own.service,
+        sender=own,
         cases=cases,
-        gateways=gateways or GATEWAYS,
+        gateways=gateways or (GATEWAYS if own is None else own.gateways),
         patience=Patience(patience_s, quiet_s),
     )
-    report = _run(settings, order)
+    ready = own.configure if own is not None else _say_nothing if command is not None else _say_where
+    report = _run(settings, order, ready)
     _print_report(report, as_json=as_json)
     if not report.good:
         raise click.ClickException(f"{report.count('failed')} failed, {report.count('passed')} passed")
@@ -90,7 +100,20 @@ def _print_cases() -> None:
     console().print(table(("case", "gateways", "what must come of it"), rows))
 
 
-def _run(settings: LabSettings, order: CheckOrder) -> CheckReport:
+def _own(channels: tuple[str, ...], directory: Path, *, excluded: str | None) -> SendersUnderCheck | None:
+    if not channels:
+        return None
+    from waypost.cli.lab_senders import senders_under_check
+
+    if excluded:
+        raise click.UsageError("--sender serves and sends by itself: leave --command and --service out.")
+    try:
+        return click.get_current_context().with_resource(senders_under_check(channels, directory))
+    except ValueError as unknown:
+        raise click.BadParameter(f"{unknown}.", param_hint="--sender") from None
+
+
+def _run(settings: LabSettings, order: CheckOrder, ready: Callable[[dict[str, str]], None]) -> CheckReport:
     """Run the check; what it cannot be done for becomes a line for people."""
     from waypost.lab.check.run import chosen, run_check
 
@@ -100,7 +123,7 @@ def _run(settings: LabSettings, order: CheckOrder) -> CheckReport:
         raise click.UsageError(f"{unknown}.") from None
     logs = settings.directory
     try:
-        return run_check(settings, order, ready=_say_where if order.command is None else _say_nothing, done=_say)
+        return run_check(settings, order, ready=ready, done=_say)
     except TimeoutError:
         raise click.ClickException(f"the service said nothing in time; its log is in {logs}") from None
     except OSError as failed:

@@ -44,6 +44,17 @@ class GatewayContext(msgspec.Struct, frozen=True):
     clock: Callable[[], float]
 
 
+class Account(msgspec.Struct, frozen=True):
+    """The account that a sender has at its gateway."""
+
+    channel: str
+    """The channel of the sender, and the name of its section in an app's settings."""
+    platform: str
+    """The platform of the devices that the gateway makes."""
+    settings: Callable[[Path, str], dict[str, Any]]
+    """Builds the section by which the sender reaches the gateway, given the lab's folder and the gateway's address."""
+
+
 class Counterpart(msgspec.Struct, frozen=True):
     """The lab's side of one sender."""
 
@@ -57,6 +68,8 @@ class Counterpart(msgspec.Struct, frozen=True):
     """
     scheme: str = "http"
     """The scheme of its addresses; with TLS from the first byte an `s` follows."""
+    account: Account | None = None
+    """The account of its sender: with it `waypost lab check --sender` and the senders' contract know how to begin."""
 
 
 @cache

@@ -7,18 +7,19 @@ import re
 import secrets
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 from cryptography.hazmat.primitives import serialization
 
 from waypost.lab import mail_message
-from waypost.lab.counterparts import Counterpart, GatewayContext, Made
-from waypost.lab.credentials import DKIM_KEY
+from waypost.lab.counterparts import Account, Counterpart, GatewayContext, Made
+from waypost.lab.credentials import CA, DKIM_KEY
 from waypost.lab.exchange import GatewayAnswer, Refusal, Request, Verdict
 from waypost.lab.smtp import SmtpConnection
 
 USERNAME, PASSWORD, TOKEN = "lab", "lab-password", "lab-token"
-PASSWORD_FILE, TOKEN_FILE = "smtp-password", "smtp-token"
+PASSWORD_FILE, TOKEN_FILE, CALLBACK_PASSWORD_FILE = "smtp-password", "smtp-token", "callback-password"
 SELECTOR = "lab"
 """The selector under which the key in `dkim.pem` is published, for every domain."""
 _REFERENCE = re.compile(r"<?([0-9a-f-]{36})\.\d+(?:@.*)?")
@@ -40,7 +41,9 @@ class EmailGateway:
         self.strict = place.strict
         self.deaths: dict[str, int] = place.deaths
         self._directory = place.directory
-        for name, content in ((PASSWORD_FILE, PASSWORD), (TOKEN_FILE, TOKEN)):
+        callback_password = secrets.token_urlsafe(24)
+        kept = ((PASSWORD_FILE, PASSWORD), (TOKEN_FILE, TOKEN), (CALLBACK_PASSWORD_FILE, callback_password))
+        for name, content in kept:
             _write_missing(place.directory / name, content.encode())
 
     def make(self, wanted: dict[str, Any]) -> Made:
@@ -93,4 +96,16 @@ def _write_missing(path: Path, content: bytes) -> None:
         path.write_bytes(content)
 
 
-COUNTERPART = Counterpart(EmailGateway.name, EmailGateway, speak=SmtpConnection, scheme="smtp")
+def _account(directory: Path, url: str) -> dict[str, Any]:
+    place = urlsplit(url)
+    return {
+        "host": place.hostname, "port": place.port, "sender": "Lab <news@lab.example>", "username": USERNAME,
+        "password_file": str(directory / PASSWORD_FILE),
+        "callback_password_file": str(directory / CALLBACK_PASSWORD_FILE), "ca_file": str(directory / CA),
+        "timeout_s": 4,
+    }  # fmt: skip
+
+
+COUNTERPART = Counterpart(
+    EmailGateway.name, EmailGateway, SmtpConnection, "smtp", account=Account("email", "email", _account)
+)

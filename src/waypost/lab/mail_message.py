@@ -141,5 +141,32 @@ def shown(mail: MailMessage) -> dict[str, Any]:
     }
 
 
+def message_id_of(raw: bytes) -> str:
+    """Read the Message-ID of a message as it arrived; nothing where it has none."""
+    found = email.message_from_bytes(raw)["Message-ID"]
+    return "" if found is None else str(found)
+
+
+def bounce_of(raw: bytes, mailbox: str) -> bytes:
+    """Write what a mail server sends back for a message that it took, of a *mailbox* that is not there (RFC 3464)."""
+    head = raw.partition(b"\r\n\r\n")[0]
+    domain = mailbox.rpartition("@")[2]
+    parts = (
+        ("text/plain; charset=us-ascii", b"The mailbox is not there."),
+        (
+            "message/delivery-status",
+            f"Reporting-MTA: dns; {domain}\r\n\r\nFinal-Recipient: rfc822; {mailbox}\r\nAction: failed\r\n"
+            "Status: 5.1.1".encode(),
+        ),
+        ("text/rfc822-headers", head),
+    )
+    written = b"".join(b"--bounce\r\nContent-Type: %s\r\n\r\n%s\r\n" % (kind.encode(), text) for kind, text in parts)
+    start = (
+        f"From: <mailer-daemon@{domain}>\r\nSubject: Undelivered mail\r\nMIME-Version: 1.0\r\nContent-Type: "
+        'multipart/report; report-type=delivery-status; boundary="bounce"\r\n\r\n'
+    )
+    return start.encode() + written + b"--bounce--\r\n"
+
+
 def _text(part: Any) -> str:
     return str(part.get_content()).replace("\r\n", "\n")

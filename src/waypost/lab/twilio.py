@@ -12,13 +12,15 @@ import hmac
 import re
 import secrets
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 import aiohttp
 import msgspec
 
-from waypost.lab.counterparts import Counterpart, GatewayContext, Made
+from waypost.lab.counterparts import Account, Counterpart, GatewayContext, Made
+from waypost.lab.credentials import CA
 from waypost.lab.exchange import JSON_CONTENT, GatewayAnswer, Refusal, Request, Verdict
 
 ACCOUNT_SID = "AC" + "0123456789abcdef" * 2
@@ -216,4 +218,11 @@ def _token_in(place: GatewayContext) -> str:
     return file.read_text().strip()
 
 
-COUNTERPART = Counterpart(TwilioGateway.name, TwilioGateway)
+def _account(directory: Path, url: str) -> dict[str, Any]:
+    return {
+        "account_sid": ACCOUNT_SID, "auth_token_file": str(directory / TOKEN_FILE), "from_number": "+15550100100",
+        "endpoint": url, "ca_file": str(directory / CA),
+    }  # fmt: skip
+
+
+COUNTERPART = Counterpart(TwilioGateway.name, TwilioGateway, account=Account("sms", "phone", _account))

@@ -2,13 +2,15 @@
 
 import secrets
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
 from waypost.lab import ece
-from waypost.lab.counterparts import Counterpart, GatewayContext, Made
+from waypost.lab.counterparts import Account, Counterpart, GatewayContext, Made
+from waypost.lab.credentials import CA
 from waypost.lab.exchange import JSON_CONTENT, GatewayAnswer, Refusal, Request, Verdict
 from waypost.lab.records import notification_id_in
 from waypost.lab.subscriptions import Subscription, Subscriptions, described, private_key
@@ -159,4 +161,10 @@ def _verdict(
     )  # fmt: skip
 
 
-COUNTERPART = Counterpart(UnifiedPushGateway.name, UnifiedPushGateway)
+def _account(directory: Path, url: str) -> dict[str, Any]:
+    return {"allow_endpoints": [url], "ca_file": str(directory / CA)}
+
+
+COUNTERPART = Counterpart(
+    UnifiedPushGateway.name, UnifiedPushGateway, account=Account("unifiedpush", "unifiedpush", _account)
+)

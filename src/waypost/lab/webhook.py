@@ -9,12 +9,14 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
-from waypost.lab.counterparts import Counterpart, GatewayContext, Made
+from waypost.lab.counterparts import Account, Counterpart, GatewayContext, Made
+from waypost.lab.credentials import CA
 from waypost.lab.exchange import JSON_CONTENT, GatewayAnswer, Refusal, Request, Verdict
 
 SECRET, OLD_SECRET = "webhook.secret", "webhook-old.secret"
@@ -153,4 +155,10 @@ _CHATS = {
     "teams": _Chat(_teams, GatewayAnswer(202, (JSON_CONTENT,), b"")),
     "discord": _Chat(_discord, GatewayAnswer(204, (), b"")),
 }
-COUNTERPART = Counterpart(WebhookGateway.name, WebhookGateway)
+
+
+def _account(directory: Path, url: str) -> dict[str, Any]:
+    return {"secret_file": str(directory / SECRET), "allow_endpoints": [url], "ca_file": str(directory / CA)}
+
+
+COUNTERPART = Counterpart(WebhookGateway.name, WebhookGateway, account=Account("webhook", "url", _account))

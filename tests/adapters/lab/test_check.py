@@ -6,7 +6,10 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+from tests.journeys.processes import state_of
 
 DOC = (Path(__file__).parents[3] / "docs" / "lab.md").read_text(encoding="utf-8")
 FILE = re.compile(r"`(waypost\.yaml|send_to_targets\.py)`:\n\n```\w+\n(.*?)```", re.DOTALL)
@@ -25,6 +28,33 @@ with httpx.Client(http2=True, verify=os.environ["LAB_CA_FILE"]) as client:
             url = os.environ["LAB_APNS_URL"] + "/3/device/" + target["token"]
             client.post(url, headers=headers, json={"aps": {"alert": os.environ["LAB_TEXT"]}})
 """
+
+MAILS = """
+import email.message, email.utils, json, os, smtplib, ssl
+
+def send(mailbox):
+    for _ in range(2):
+        mail = email.message.EmailMessage()
+        mail["From"], mail["To"], mail["Subject"] = "news@lab.example", mailbox, os.environ["LAB_TEXT"]
+        mail["Date"], mail["Message-ID"] = email.utils.localtime(), email.utils.make_msgid(domain="lab.example")
+        mail["Auto-Submitted"] = "auto-generated"
+        mail.set_content("Hello")
+        try:
+            with smtplib.SMTP("localhost", int(os.environ["LAB_EMAIL_PORT"])) as server:
+                server.starttls(context=ssl.create_default_context(cafile=os.environ["LAB_CA_FILE"]))
+                server.login(os.environ["LAB_EMAIL_USERNAME"], open(os.environ["LAB_EMAIL_PASSWORD_FILE"]).read())
+                server.send_message(mail)
+            return
+        except smtplib.SMTPServerDisconnected:
+            pass
+        except smtplib.SMTPResponseException:
+            return
+
+for target in json.load(open(os.environ["LAB_TARGETS_FILE"])):
+    if target["gateway"] == "email":
+        send(target["token"])
+"""
+"""Sends again where a connection breaks, as another message, and never after an answer; it reads no bounces."""
 
 
 def checked(directory: Path, *arguments: str) -> tuple[int, dict[tuple[str, str], tuple[str, str]]]:
@@ -48,7 +78,7 @@ def test_waypost_passes_as_the_page_sets_it_up(tmp_path: Path) -> None:
     status, results = checked(tmp_path, *shlex.split(command.replace("\\\n", ""))[1:], *few)
     log = (tmp_path / "lab" / "check.log").read_text()
     assert {verdict for verdict, _ in results.values()} == {"passed"}, f"{results}\n{log[-3000:]}"
-    assert (status, len(results)) == (0, 12)
+    assert (status, len(results)) == (0, 13)
 
 
 def test_a_sender_that_tries_once_is_found_out(tmp_path: Path) -> None:
@@ -65,11 +95,55 @@ def test_a_sender_that_tries_once_is_found_out(tmp_path: Path) -> None:
         ("accepts", "twilio"): ("not exercised", "nothing arrived"),
         ("accepts", "unifiedpush"): ("not exercised", "nothing arrived"),
         ("accepts", "webhook"): ("not exercised", "nothing arrived"),
+        ("accepts", "email"): ("not exercised", "nothing arrived"),
         ("refused-message", "apns"): ("passed", ""),
         ("unavailable", "apns"): ("failed", "1 of 1 did not arrive; refused: ServiceUnavailable (1)"),
         ("settings-lowered", "apns"): ("passed", ""),
         ("handshake-fails", "apns"): ("failed", "1 of 1 did not arrive"),
     }
+
+
+def test_what_a_simple_sender_of_mails_does_wrong_is_found_out(tmp_path: Path) -> None:
+    (tmp_path / "mails.py").write_text(MAILS)
+    names = ("accepts", "refused-message", "dropped-connection", "try-later", "answer-lost", "bounce")
+    few = [word for name in names for word in ("--case", name)] + ["--patience", "0.5", "--quiet-time", "0.1"]
+    command = ["--gateway", "email", "--command", f"{sys.executable} mails.py"]
+    status, results = checked(tmp_path, "lab", "check", *command, *few)
+    assert status == 1
+    assert results == {
+        ("accepts", "email"): ("passed", ""),
+        ("refused-message", "email"): ("passed", ""),
+        ("dropped-connection", "email"): ("passed", ""),
+        ("try-later", "email"): (
+            "failed",
+            "1 of 1 did not arrive; refused: 4.2.0 greylisted, try again later (1)",
+        ),
+        ("answer-lost", "email"): (
+            "failed",
+            "the repeated message has another Message-ID, so that a reader sees two",
+        ),
+        ("bounce", "email"): ("failed", "2 copies were taken, not 1"),
+    }
+
+
+def test_a_check_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Neither the service nor what it started: each is told by the end of a pipe, as workers are."""
+    service = "echo ready; sleep 1000 & echo $! > child; echo $$ > service; exec sleep 1000"
+    arguments = ["lab", "check", "--service", service, "--command", "echo $$ > command; exec sleep 1000"]
+    with subprocess.Popen([sys.executable, "-m", "waypost.cli", *arguments], cwd=tmp_path) as check:
+        files = [tmp_path / name for name in ("child", "service", "command")]
+        left = [_number_in(file) for file in files]
+        assert {state_of(pid) for pid in left} <= {"S", "R"}
+        check.kill()
+    for pid in left:
+        while state_of(pid) not in "XZ":
+            time.sleep(0.02)  # a process is asked from outside
+
+
+def _number_in(file: Path) -> int:
+    while not (file.exists() and file.read_text().endswith("\n")):
+        time.sleep(0.02)  # a process is asked from outside
+    return int(file.read_text())
 
 
 def test_a_service_that_does_not_start_is_said_so(tmp_path: Path) -> None:
@@ -90,4 +164,4 @@ def test_without_a_command_a_person_is_told_where_to_and_asked_to_send(tmp_path:
     assert done.returncode == 1  # nobody sent
     assert "LAB_APNS_URL=https://127.0.0.1:" in done.stderr
     assert "press Enter" in done.stderr
-    assert "0 passed, 0 failed, 6 not exercised" in done.stdout
+    assert "0 passed, 0 failed, 7 not exercised" in done.stdout

@@ -17,10 +17,10 @@ sender.WRITTEN_BY_S, sender.ANSWER_BY_S = 3.0, 6.0
 """As ``sitecustomize``. How long a webhook's answer is waited for, 30 s otherwise."""
 
 SEND = """
-import http.client, json, os, time
+import base64, http.client, json, os, time
 
 PLATFORMS = {"apns": "ios", "fcm": "android", "webpush": "web", "twilio": "phone", "webhook": "url"}
-CHANNELS = {"twilio": "sms", "webhook": "webhook"}
+CHANNELS = {"twilio": "sms", "webhook": "webhook", "email": "email"}
 with open(os.environ["LAB_SERVICE_OUTPUT"]) as output:
     host = json.loads(output.readline())["url"].removeprefix("http://")
 headers = {"authorization": "Bearer " + open("key").read().strip(), "content-type": "application/json"}
@@ -49,6 +49,15 @@ else:  # what the first round has taught must be on record, however slow the mac
     if os.environ["LAB_CASE"] == "dead-token-forgotten":  # the registry is told of it a moment later
         while all(ask("GET", "/v1/devices/" + target["name"])["items"] for target in targets):
             time.sleep(0.02)
+if "LAB_BOUNCE_FILE" in os.environ:
+    login = base64.b64encode(b"lab:" + open(os.environ["LAB_EMAIL_CALLBACK_PASSWORD_FILE"], "rb").read().strip())
+    marks = {"authorization": "Basic " + login.decode(), "content-type": "message/rfc822"}
+    service.request("POST", "/callbacks/demo/email/default", open(os.environ["LAB_BOUNCE_FILE"], "rb"), marks)
+    answer = service.getresponse()
+    assert answer.status < 300, answer.read()
+    answer.read()
+    while ask("GET", "/v1/devices/" + targets[0]["name"])["items"]:
+        time.sleep(0.02)
 told = []
 for target in targets:
     channels = [CHANNELS.get(target["gateway"], "push")]
@@ -75,10 +84,11 @@ def _check(directory: Path, names: list[str]) -> dict[tuple[str, str], tuple[str
     hook = directory / "hook"
     hook.mkdir(parents=True)
     (hook / "sitecustomize.py").write_text(HURRIED + PROBED_SOON + PATIENT_FOR_LESS)
-    (directory / "waypost.yaml").write_text(dict(FILE.findall(DOC))["waypost.yaml"])
+    (directory / "waypost.yaml").write_text(dict(FILE.findall(DOC))["waypost.yaml"].replace("_s: 10", "_s: 4"))
     (directory / "send.py").write_text(SEND)
     keys = "waypost keys create --app demo --caller check > key"
-    service = f"{keys} && PYTHONPATH=hook exec waypost serve --json"
+    port = "export WAYPOST_APPS__DEMO__EMAIL__PORT=$LAB_EMAIL_PORT"
+    service = f"{port} && {keys} && PYTHONPATH=hook exec waypost serve --json"
     chosen = [word for name in names for word in ("--case", name)]
     options = ["--service", service, "--command", f"{sys.executable} -I send.py", "--quiet-time", "0.1"]
     return checked(directory, "lab", "check", *options, *chosen)[1]

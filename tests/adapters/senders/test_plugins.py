@@ -84,15 +84,59 @@ PLUGIN = SenderPlugin(
 )
 '''
 
+PLAIN_MODULE = '''
+"""A mock provider, asked as others' plug-ins are: its answers are `{success, error: {message, retryable}}`."""
 
-def install(folder: Path, module: str = MODULE) -> Path:
+from msgspec import Struct
+
+from waypost.ports.courier import PlainAnswer, PlainError
+from waypost.ports.plugin import SenderPlugin
+from waypost.ports.sender import Capabilities, Rendered
+from waypost.runtime.courier_sender import CourierSender
+
+
+class MockSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class MockCourier:
+    async def start(self):
+        pass
+
+    async def deliver(self, delivery):
+        match delivery.device.token, delivery.attempt:
+            case ("busy", 1):
+                return PlainAnswer(success=False, error=PlainError(message="try later", retryable=True))
+            case ("unknown", _):
+                return PlainAnswer(success=False, error=PlainError(message="nobody is there", retryable=False))
+            case ("broken", 1):
+                raise RuntimeError(delivery.device.token)
+        return PlainAnswer(success=True, id=f"{delivery.device.token}-{delivery.attempt}")
+
+    def render(self, delivery):
+        body = delivery.message.content.title.encode()
+        return Rendered({}, body, len(body), 240)
+
+    async def stop(self):
+        pass
+
+
+def build(credential, settings, means):
+    return CourierSender(credential, MockCourier(), Capabilities("mock", 1_000, 100, 240), telemetry=means.telemetry)
+
+
+PLUGIN = SenderPlugin(channel="mock", title="Mock", platforms=("mock",), settings=MockSettings, build=build)
+'''
+
+
+def install(folder: Path, module: str = MODULE, channel: str = "pager") -> Path:
     """A distribution as an installer leaves it: the package, and its metadata with the entry point."""
-    package, metadata = folder / "acme_pager", folder / "acme_pager-1.0.dist-info"
+    package, metadata = folder / f"acme_{channel}", folder / f"acme_{channel}-1.0.dist-info"
     package.mkdir(parents=True)
     metadata.mkdir()
     (package / "__init__.py").write_text(module)
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-pager\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text("[waypost.senders]\npager = acme_pager:PLUGIN\n")
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: acme-{channel}\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[waypost.senders]\n{channel} = acme_{channel}:PLUGIN\n")
     return folder
 
 
@@ -128,6 +172,28 @@ async def test_a_plug_in_is_configured_registered_with_sent_through_and_accounte
         checked = _waypost("check-config", "--config", str(service.config_path), "--json")
         assert json.loads(checked.stdout)["credentials"]["demo/pager"] is None
         assert "`apps.<app>.pager.folder`" in _waypost("check-config", "--settings").stdout
+
+
+@pytest.mark.asyncio
+async def test_the_plain_answers_of_a_mock_plug_in_are_what_the_processor_goes_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a real service, which knows nothing of it: taken, refused for good, tried again, and tried after a bug."""
+    monkeypatch.setenv("PYTHONPATH", str(install(tmp_path / "site", PLAIN_MODULE, "mock")))
+    prompt = {"default": {"max_retries": 5, "base_ms": 10, "cap_ms": 20, "jitter": "full"}}
+    async with running(tmp_path, workers=1, app={"mock": {}, "retry": prompt}) as service:
+        told = {}
+        for token in ("well", "unknown", "busy", "broken"):
+            assert (await service.ask("PUT", f"/v1/devices/{token}/d", {"platform": "mock", "token": token}))[0] == 201
+            told[token] = await _told(service, token)
+    assert (told["well"]["status"], told["well"]["provider_id"]) == ("sent", "well-1")
+    refused = told["unknown"]
+    assert (refused["status"], refused["code"], len(refused["attempts"])) == ("failed", "provider_error", 1)
+    assert refused["attempts"][0]["message"] == "nobody is there"
+    assert (told["busy"]["status"], told["busy"]["provider_id"]) == ("sent", "busy-2")
+    assert told["busy"]["attempts"][0]["message"] == "try later"
+    assert (told["broken"]["status"], told["broken"]["provider_id"]) == ("sent", "broken-2")
+    assert told["broken"]["attempts"][0]["message"] == "the sender failed with RuntimeError"
 
 
 def test_a_plug_in_that_cannot_be_loaded_stops_the_start_with_its_name(

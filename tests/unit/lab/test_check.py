@@ -1,6 +1,6 @@
 """A check passes what is right, fails what is wrong with the reason, and says what it could not see."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -21,12 +21,13 @@ def refused(token: str, at: float = 0.0) -> RequestRecord:
 
 
 def seen(
-    *requests: RequestRecord, faults: int = 0, acted: int = 0, violations: Mapping[str, int] | None = None
-) -> SeenRequests:
+    *requests: RequestRecord, faults: int = 0, acted: int = 0, violations: Mapping[str, int] | None = None,
+    message_ids: Sequence[str] = (),
+) -> SeenRequests:  # fmt: skip
     by_token: dict[str, list[RequestRecord]] = {}
     for request in requests:
         by_token.setdefault(request.token, []).append(request)
-    return SeenRequests(("a", "b"), by_token, violations or {}, faults, acted, trap="trap")
+    return SeenRequests(("a", "b"), by_token, violations or {}, faults, acted, "trap", message_ids)
 
 
 PLAIN = Case(name="plain", says="", targets=2)
@@ -35,6 +36,10 @@ FINAL = Case(
     name="final", says="", targets=2, first={"apns": Do(drop=True)}, want=Want(accepted=0, max_requests=1)
 )  # fmt: skip
 PAUSED = Case(name="paused", says="", targets=2, first={"apns": Do(drop=True)}, want=Want(pause_s=2))
+
+REPEATED = Case(
+    name="repeated", says="", targets=2, first={"apns": Do(drop=True)}, want=Want(accepted=2, one_message_id=True)
+)
 
 JUDGED: list[tuple[Case, SeenRequests, str, str]] = [
     (PLAIN, seen(record("a"), record("b")), "passed", ""),
@@ -51,6 +56,18 @@ JUDGED: list[tuple[Case, SeenRequests, str, str]] = [
     (FINAL, seen(refused("a"), record("b"), faults=1, acted=1), "passed", ""),
     (FINAL, seen(refused("a"), refused("a"), record("b"), faults=1, acted=2), "failed", "2 requests, at most 1"),
     (PAUSED, seen(refused("a"), record("a", at=2.0), record("b"), faults=1, acted=1), "passed", ""),
+    (
+        REPEATED,
+        seen(record("a"), record("a"), record("b"), faults=1, acted=1, message_ids=("<1@a>", "<1@a>")),
+        "passed",
+        "",
+    ),
+    (
+        REPEATED,
+        seen(record("a"), record("a"), record("b"), faults=1, acted=1, message_ids=("<1@a>", "<2@a>")),
+        "failed",
+        "the repeated message has another Message-ID",
+    ),
     (PAUSED, seen(refused("a"), record("a", at=1.0), record("b"), faults=1, acted=1), "failed", "tried again after"),
 ]
 

@@ -12,9 +12,9 @@ from msgspec import Struct
 from waypost.channels.email.dkim import DkimSigner, read_signer
 from waypost.channels.email.mailboxes import canonical, why_no_mailbox
 from waypost.channels.email.message import Author
-from waypost.channels.email.secrets import read_line
 from waypost.channels.email.settings import EmailSettings, Security
 from waypost.channels.email.unsubscribing import read_unsubscribing
+from waypost.channels.push.secrets import read_line
 from waypost.domain.errors import ConfigurationError
 
 _PORTS: dict[Security, int] = {"starttls": 587, "tls": 465, "none": 25}

@@ -31,7 +31,7 @@ def _build(credential: CredentialId, settings: EmailSettings, means: Means) -> E
 
 def _read_callback(settings: EmailSettings, request: CallbackRequest) -> Sequence[TargetReport]:
     from waypost.channels.email.callbacks import reports
-    from waypost.channels.email.secrets import read_line
+    from waypost.channels.push.secrets import read_line
 
     if settings.callback_password_file is None:
         raise ForgedCallback

@@ -81,6 +81,12 @@ class Http1:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    async def post(self, path: str, fields: Fields, body: bytes, until: Until) -> Result:
+        """Send a POST as `request` does, for one who waits for its result."""
+        results: list[Result] = []
+        await self._ask(path, fields, body, until, results.append)
+        return results[0]
+
     async def drain(self, timeout_s: float) -> None:
         """Wait until all have ended, at most *timeout_s*."""
         if self._tasks:

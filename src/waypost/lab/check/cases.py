@@ -17,8 +17,11 @@ from waypost.lab.faults import (
     SettingsChange,
 )
 
-GATEWAYS = ("apns", "fcm", "webpush", *(each.name for each in counterparts() if each.speak is None))
-"""The gateways of the cases, which are made of HTTP's failures."""
+HTTP = ("apns", "fcm", "webpush", *(each.name for each in counterparts() if each.speak is None))
+"""The gateways of cases that are made of HTTP's failures."""
+GATEWAYS = (*HTTP, *(each.name for each in counterparts() if each.speak is not None))
+ANSWERING = (*HTTP, "email")
+"""The gateways of cases that are made of answers, in whose words we know how to put them."""
 _LONG_AGO_MS = 1_000_000_000_000
 RETRY_AFTER_S = 2
 
@@ -32,6 +35,8 @@ class Want(msgspec.Struct, frozen=True):
     """The number of requests above which there are too many."""
     pause_s: float | None = None
     """The least time between the first request and the next, seconds."""
+    one_message_id: bool = False
+    """Whether all that is sent to it has the same Message-ID, so that a reader sees one message."""
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +55,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     """Requests that pass before the fault."""
     targets: int = 1
     rounds: int = 1
-    special: Literal["", "disconnect", "other-environment", "revoke-access", "trap"] = ""
+    special: Literal["", "bounce", "disconnect", "other-environment", "revoke-access", "trap"] = ""
     """The special preparation of the case."""
     gateways: tuple[str, ...] = GATEWAYS
     want: Want = Want()
@@ -78,12 +83,17 @@ def _everywhere(do: Do) -> dict[str, Do]:
 def _answers(
     status: int, apns: str, fcm: str, *, retry_after: int | None = None, date_s: int | None = None
 ) -> dict[str, Do]:
-    """Phrase the same failure in each gateway's words."""
-    reasons = dict.fromkeys(GATEWAYS, apns) | {"fcm": fcm}
+    """Phrase the same failure in the words of each gateway that speaks HTTP."""
+    reasons = dict.fromkeys(HTTP, apns) | {"fcm": fcm}
     return {
         name: Do(answer=AnswerFault(status, reason, retry_after=retry_after, retry_after_date_s=date_s))
         for name, reason in reasons.items()
     }
+
+
+def _by_mail(status: int, text: str) -> dict[str, Do]:
+    """Phrase a failure as a mail server does."""
+    return {"email": Do(answer=AnswerFault(status, text))}
 
 
 CASES = (
@@ -123,29 +133,42 @@ CASES = (
             "apns": Do(answer=AnswerFault(413, "PayloadTooLarge")),
             "fcm": Do(answer=AnswerFault(400, "INVALID_ARGUMENT")),
             "twilio": Do(answer=AnswerFault(400, "21617")),
-        },
-        want=Want(accepted=0, max_requests=1),
+        } | _by_mail(554, "5.6.0 message refused"),
+        gateways=ANSWERING, want=Want(accepted=0, max_requests=1),
     ),
     Case(
         name="throttled", says=f"429 with Retry-After: {RETRY_AFTER_S} is waited for, then the message arrives",
-        first=_answers(429, "TooManyRequests", "QUOTA_EXCEEDED", retry_after=RETRY_AFTER_S),
+        gateways=HTTP, first=_answers(429, "TooManyRequests", "QUOTA_EXCEEDED", retry_after=RETRY_AFTER_S),
         want=Want(pause_s=RETRY_AFTER_S),
     ),
     Case(
         name="throttled-by-date", says="the same with Retry-After as an HTTP date (which has whole seconds)",
-        first=_answers(429, "TooManyRequests", "QUOTA_EXCEEDED", date_s=RETRY_AFTER_S + 1),
+        gateways=HTTP, first=_answers(429, "TooManyRequests", "QUOTA_EXCEEDED", date_s=RETRY_AFTER_S + 1),
         want=Want(pause_s=RETRY_AFTER_S),
     ),
     Case(
-        name="unavailable", says="after 503 the message arrives",
-        first=_answers(503, "ServiceUnavailable", "UNAVAILABLE"),
+        name="unavailable", says="after 503 (of a mail server 421) the message arrives", gateways=ANSWERING,
+        first=_answers(503, "ServiceUnavailable", "UNAVAILABLE") | _by_mail(421, "4.3.2 closing, try again later"),
     ),
     Case(
-        name="server-error", says="after 500 the message arrives",
-        first=_answers(500, "InternalServerError", "INTERNAL"),
+        name="server-error", says="after 500 (of a mail server 451) the message arrives", gateways=ANSWERING,
+        first=_answers(500, "InternalServerError", "INTERNAL") | _by_mail(451, "4.3.0 local error"),
     ),
     Case(
-        name="html-502", says="after 502 in HTML the message arrives",
+        name="try-later", says="a mail server that wants to be asked again later (450, greylisting) is asked again",
+        gateways=("email",), first=_by_mail(450, "4.2.0 greylisted, try again later"),
+    ),
+    Case(
+        name="answer-lost", says="a message that was taken before the connection broke is repeated as the same one",
+        gateways=("email",), first={"email": Do(accept_then_drop=True)},
+        want=Want(accepted=2, max_requests=2, one_message_id=True),
+    ),
+    Case(
+        name="bounce", says="a mailbox that is not there, as a bounce says (LAB_BOUNCE_FILE), is sent to no more",
+        gateways=("email",), special="bounce", rounds=2, targets=2, want=Want(accepted=1, max_requests=1),
+    ),
+    Case(
+        name="html-502", says="after 502 in HTML the message arrives", gateways=HTTP,
         first=_everywhere(Do(answer=AnswerFault(502, body="<html><title>502</title>Bad Gateway</html>"))),
     ),
     Case(
@@ -162,7 +185,7 @@ CASES = (
         elsewhere=(FaultRule(do=Do(answer=AnswerFault(503, "internal_failure")), where="oauth", match=Match(times=1)),),
     ),
     Case(
-        name="refused-stream", says="REFUSED_STREAM was not processed: the message is sent again",
+        name="refused-stream", says="REFUSED_STREAM was not processed: the message is sent again", gateways=HTTP,
         first=_everywhere(Do(rst=Rst())),
     ),
     Case(
@@ -170,15 +193,17 @@ CASES = (
         first=_everywhere(Do(drop=True)),
     ),
     Case(
-        name="goaway", says="what GOAWAY leaves unprocessed is sent again on another connection",
+        name="goaway", says="what GOAWAY leaves unprocessed is sent again on another connection", gateways=HTTP,
         first=_everywhere(Do(goaway=Goaway(last_stream="none", reason="Shutdown"))),
     ),
     Case(
         name="goaway-while-busy", says="of several in flight each arrives once, whichever GOAWAY still covers",
+        gateways=HTTP,
         any=_everywhere(Do(goaway=Goaway(last_stream="half", hold_ms=200))), let_pass=1, targets=6,
     ),
     Case(
         name="settings-lowered", says="a stream limit that sinks to 1 is heeded at once", let_pass=1, targets=8,
+        gateways=HTTP,
         any=_everywhere(Do(settings=SettingsChange(max_concurrent_streams=1))),
     ),
     Case(
@@ -196,6 +221,7 @@ CASES = (
     Case(
         name="silent-streams",
         says="where a connection answers PING but no request any more, the message arrives over another",
+        gateways=HTTP,
         first=_everywhere(Do(black_hole=BlackHole(scope="streams"))),
     ),
     Case(

@@ -14,8 +14,11 @@ from waypost.lab.check.judgement import Result, SeenRequests, complete, judge
 from waypost.lab.check.sender import CaseSender
 from waypost.lab.faults import AnswerFault, Do, FaultRule, Match
 from waypost.lab.lab import Lab
+from waypost.lab.mail_message import bounce_of, message_id_of
 from waypost.lab.records import RequestRecord
 from waypost.lab.subscriptions import described
+
+BOUNCE = "bounce.eml"
 
 
 class CourseTarget(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -74,15 +77,18 @@ class Course:
 
     async def _round(self, trial: "_Trial", number: int) -> None:
         """Have the sender send, wait for what is to come, and then for what is not."""
-        await self._sender.send(
-            {
-                **self._environment,
-                "LAB_CASE": trial.case.name,
-                "LAB_ROUND": str(number),
-                "LAB_TEXT": f"{trial.case.name} {number}",
-                "LAB_TARGETS_FILE": str(self._targets_file.resolve()),
-            }
-        )
+        told = {
+            **self._environment,
+            "LAB_CASE": trial.case.name,
+            "LAB_ROUND": str(number),
+            "LAB_TEXT": f"{trial.case.name} {number}",
+            "LAB_TARGETS_FILE": str(self._targets_file.resolve()),
+        }
+        if trial.case.special == "bounce" and number > 1 and (bounce := trial.bounce()) is not None:
+            file = self._targets_file.with_name(BOUNCE)
+            file.write_bytes(bounce)
+            told["LAB_BOUNCE_FILE"] = str(file.resolve())
+        await self._sender.send(told)
         try:
             async with asyncio.timeout(self._patience.for_all_s):
                 await self._complete(trial, number)
@@ -139,7 +145,21 @@ class _Trial:
             if rule.where == gateway or rule.where not in self.case.gateways
         ]
         violations = self._lab.records.counts[gateway].violations
-        return SeenRequests(self._tokens[gateway], requests, violations, len(mine), sum(mine), self._trap)
+        first = requests.get(self._tokens[gateway][0], []) if self.case.want.one_message_id else []
+        return SeenRequests(
+            self._tokens[gateway], requests, violations, len(mine), sum(mine), self._trap, self._message_ids(first)
+        )
+
+    def bounce(self) -> bytes | None:
+        """Write the bounce of what the first mailbox took; None where it took nothing."""
+        (token, *_), records = self._tokens["email"], self._lab.records
+        taken = (records.content(each.seq) for each in records.since(-1) if each.token == token and each.accepted)
+        content = next(taken, None)
+        return None if content is None else bounce_of(content.body, token)
+
+    def _message_ids(self, requests: Sequence[RequestRecord]) -> list[str]:
+        contents = (self._lab.records.content(each.seq) for each in requests)
+        return [found for content in contents if content and (found := message_id_of(content.body))]
 
     def _lure(self, token: str) -> FaultRule:
         """Redirect the first target's requests to a subscription that nobody knows."""

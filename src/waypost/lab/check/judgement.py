@@ -35,6 +35,8 @@ class SeenRequests(msgspec.Struct, frozen=True):
     acted: int
     trap: str = ""
     """A token nothing may be sent to."""
+    message_ids: Sequence[str] = ()
+    """The Message-IDs of all that was sent to the first target."""
 
     def accepted(self, token: str) -> int:
         """Count the copies that a target took."""
@@ -88,6 +90,8 @@ def _too_much(case: Case, seen: SeenRequests) -> str:
             return f"tried again after {pause_s:.1f} s, not {want.pause_s:g}"
     if not seen.faults and not case.special and any(r.reason for records in seen.requests.values() for r in records):
         return "refused: " + ", ".join({r.reason for records in seen.requests.values() for r in records if r.reason})
+    if want.one_message_id and len(set(seen.message_ids)) > 1:
+        return "the repeated message has another Message-ID, so that a reader sees two"
     if seen.trap and seen.requests.get(seen.trap):
         return "the redirect was followed"
     return ", ".join(f"{name} ({count})" for name, count in seen.violations.items())

@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
 from waypost.lab.check.cases import CASES, GATEWAYS, Case
 from waypost.lab.check.course import Course, Patience
 from waypost.lab.check.judgement import Result
-from waypost.lab.check.sender import COMMAND_S, Asked, Command, Service, environment_of
+from waypost.lab.check.sender import COMMAND_S, Asked, CaseSender, Command, Service, environment_of
 from waypost.lab.lab import Lab
 from waypost.lab.settings import LabSettings
 
@@ -23,6 +24,8 @@ class CheckOrder(msgspec.Struct, frozen=True, kw_only=True):
     """The command to run for every round; without one a person is asked to send."""
     service: str | None = None
     """The command to run from before the first case to after the last."""
+    sender: CaseSender | None = None
+    """Who sends in place of a command or a person."""
     cases: tuple[str, ...] = ()
     """The names of the cases; empty is all."""
     gateways: tuple[str, ...] = GATEWAYS
@@ -73,11 +76,7 @@ async def _run(
     ready(environment)
     with (settings.directory / LOG).open("wb") as log:
         service = Service(order.service, Path(environment["LAB_SERVICE_OUTPUT"]), log) if order.service else None
-        sender = (
-            Command(order.command, log, timeout_s=max(order.patience.for_all_s, COMMAND_S))
-            if order.command
-            else Asked()
-        )
+        sender = order.sender or _sender_of(order, log)
         course = Course(
             lab, sender, environment, targets_file=settings.directory / TARGETS, gateways=order.gateways,
             patience=order.patience,
@@ -93,6 +92,12 @@ async def _run(
                 await service.stop()
             await lab.stop()
     return CheckReport(_in_order(results, cases))
+
+
+def _sender_of(order: CheckOrder, log: BinaryIO) -> CaseSender:
+    if order.command is None:
+        return Asked()
+    return Command(order.command, log, timeout_s=max(order.patience.for_all_s, COMMAND_S))
 
 
 def _in_order(results: Sequence[Result], cases: Sequence[Case]) -> list[Result]:

@@ -5,15 +5,24 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import BinaryIO, Protocol
+from urllib.parse import urlsplit
 
 from waypost.lab import credentials, twilio, webhook
+from waypost.lab import email as mail
 from waypost.lab.settings import LabSettings, LabUrls
 
 COMMAND_S = 60.0
 """Seconds a command may run at least: the patience is for what it sent, not for its start."""
 _READY_S, _STOP_S, _POLL_S = 60.0, 30.0, 0.05
+_ENDED_WITH_US = (
+    "exec 3<&0 </dev/null; "
+    f"{{ trap '' TERM; cat <&3; kill -s TERM -- -$$; sleep {_STOP_S:g}; kill -s KILL -- -$$; }} >/dev/null 2>&1 & "
+    "exec 3<&-"
+)
+"""The beginning of each shell: one part reads a pipe to its end, which comes with ours, and ends the others then."""
 
 
 class CaseSender(Protocol):
@@ -28,7 +37,9 @@ class Asked:
 
     async def send(self, environment: Mapping[str, str]) -> None:
         """Print what is to be done, and wait for Enter."""
-        text = f"{environment['LAB_CASE']}: send {environment['LAB_TEXT']!r} to the targets in "
+        bounce = environment.get("LAB_BOUNCE_FILE")
+        first = f"hand in the bounce in {bounce}, then " if bounce else ""
+        text = f"{environment['LAB_CASE']}: {first}send {environment['LAB_TEXT']!r} to the targets in "
         sys.stderr.write(f"{text}{environment['LAB_TARGETS_FILE']}, then press Enter. ")
         sys.stderr.flush()
         await asyncio.to_thread(sys.stdin.readline)
@@ -89,6 +100,8 @@ def environment_of(settings: LabSettings, urls: LabUrls) -> dict[str, str]:
         "LAB_VAPID_KEY_FILE": credentials.VAPID_KEY,
         "LAB_TWILIO_TOKEN_FILE": twilio.TOKEN_FILE,
         "LAB_WEBHOOK_SECRET_FILE": webhook.SECRET,
+        "LAB_EMAIL_PASSWORD_FILE": mail.PASSWORD_FILE,
+        "LAB_EMAIL_CALLBACK_PASSWORD_FILE": mail.CALLBACK_PASSWORD_FILE,
     }
     found |= {name: str(directory / file) for name, file in files.items()}
     found |= {
@@ -96,6 +109,8 @@ def environment_of(settings: LabSettings, urls: LabUrls) -> dict[str, str]:
         "LAB_APNS_TEAM_ID": settings.team_id,
         "LAB_APNS_TOPIC": settings.topics[0],
         "LAB_FCM_PROJECT": settings.project_id,
+        "LAB_EMAIL_PORT": str(urlsplit(urls.further["email"]).port),
+        "LAB_EMAIL_USERNAME": mail.USERNAME,
     }
     return {**os.environ, **found}
 
@@ -103,10 +118,18 @@ def environment_of(settings: LabSettings, urls: LabUrls) -> dict[str, str]:
 async def _started(
     command: str, environment: Mapping[str, str], output: BinaryIO, errors: BinaryIO | None = None
 ) -> asyncio.subprocess.Process:
+    """Start a command that ends, with all that it starts, when this process is gone."""
     return await asyncio.create_subprocess_shell(
-        command, env=dict(environment), stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=errors or output,
+        f"{_ENDED_WITH_US}\n{command}", env=dict(environment), stdin=_life(), stdout=output, stderr=errors or output,
         start_new_session=True,
     )  # fmt: skip
+
+
+@cache
+def _life() -> int:
+    """Return the end to read of a pipe that nobody writes to, and that nothing closes but the end of this process."""
+    read, _ = os.pipe()
+    return read
 
 
 async def _ended(process: asyncio.subprocess.Process, how: signal.Signals) -> None:

@@ -1,0 +1,1 @@
+"""The channel ``huawei`` of Waypost: devices with Huawei Push Kit."""
