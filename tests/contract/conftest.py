@@ -17,6 +17,7 @@ import pytest_asyncio
 
 from scripts.services.postgres import Postgres
 from scripts.services.shared import Shared
+from tests.contract.balanced import check_balance
 from tests.contract.bench import Bench, begin_ids
 from tests.contract.claims import ClaimsUnderTest
 from tests.contract.clock import START
@@ -172,6 +173,7 @@ async def empty_log(folder: Path, empty_database: Path, topics: LogTopics) -> As
     under_test = LogUnderTest(Path(shutil.copy(empty_database, folder / "waypost.db")), topics)
     await under_test.open()
     yield under_test
+    await check_balance(under_test)
     await under_test.close()
 
 
@@ -181,7 +183,9 @@ async def empty_store(
 ) -> AsyncIterator[StoreUnderTest]:
     """A store of that engine."""
     if kind == "memory":
-        yield MemoryUnderTest()
+        in_memory = MemoryUnderTest()
+        yield in_memory
+        await check_balance(in_memory)
         return
     opened: SqlUnderTest
     if kind == "sqlite":
@@ -192,6 +196,7 @@ async def empty_store(
         opened = ClaimsUnderTest(request.getfixturevalue("emptied_postgres"), apart=kind == "handed over")
     await opened.open()
     yield opened
+    await check_balance(opened)
     await opened.close()
 
 

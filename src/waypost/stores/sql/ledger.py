@@ -16,6 +16,7 @@ from operator import attrgetter
 from msgspec import Struct
 
 from waypost.domain.amendment import Supersede
+from waypost.domain.balance import Count
 from waypost.domain.ids import SHARDS, AppId, NotificationId
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.settlement import Change, Unsure
@@ -172,6 +173,8 @@ def _record(transaction: Transaction, ops: Sequence[_Recording], partition_h: in
     for notification in notifications:
         arrivals.take(NewNotification(notification))
     arrivals.write()
+    for each in arrivals.kept():  # who asked for more was answered elsewhere
+        transaction.tally(each.notification.app, each.notification.lane, Count.REQUESTS, 1)
     arrived = [entry for entry in entries if isinstance(entry, Arrived)]
     claims = [(each, entry.notification.id) for entry in arrived for each in entry.claims]
     gone = dedup.forgotten(transaction, [each.key for each, _ in claims])

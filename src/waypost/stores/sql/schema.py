@@ -88,6 +88,7 @@ receipt = Table(
     Index("receipt_due", "lane", "due_at", "shard", sqlite_where=text("due_at IS NOT NULL")),
     Index("receipt_due_of_app", "lane", "app", "due_at", "shard", sqlite_where=text("due_at IS NOT NULL")),
     Index("receipt_parked", "parked", "due_at", "shard", sqlite_where=text("parked IS NOT NULL")),
+    Index("receipt_waiting", "lane", "app", sqlite_where=text("due_at IS NULL AND status = 'pending'")),
     Index("receipt_dead", "app", "notification_id", "n", sqlite_where=text("dead = 1")),
     sqlite_with_rowid=False,
 )

@@ -1,0 +1,224 @@
+"""The balance: what came in against what became of it, by counters of changes and by the rows that are open. Pure.
+
+Each transaction counts what it changes, at the place where it changes it: what came in is counted as it is accepted,
+what ended where it ended. What is still open is nobody's count: its rows are looked up. So both sides of a line are
+written by different code at different times, and a line adds up only where none of them missed anything.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+from waypost.domain.delivery import Receipt
+from waypost.domain.ids import AppId
+from waypost.domain.notification import Lane
+from waypost.domain.progress import Step
+from waypost.domain.status import DeliveryStatus, NotificationStatus
+from waypost.domain.words import Words
+
+
+class Count(Words):
+    """What is counted beside the statuses of notifications, under the same app and lane."""
+
+    REQUESTS = "requests"  # submissions that were read, whatever came of them
+    REFUSED = "refused"  # those that were told why not, or to come again
+    REPEATED = "repeated"  # those that were answered with an earlier one's id, and left no record
+    CONFLICTING = "conflicting"  # those whose key was used with another body
+    ACCEPTED = "accepted"  # those that became a notification
+    RECIPIENTS = "recipients"  # notifications that came of bulk jobs, counted when they are stored
+    TARGETS = "targets"  # deliveries, counted when a notification's list of targets is stored
+
+
+class Waiting(StrEnum):
+    """Where something open is."""
+
+    SCHEDULED = "scheduled"  # notifications: their time is to come
+    WAITING = "waiting"  # notifications: none of them is settled; deliveries: they are due, now or later
+    PROCESSING = "processing"  # notifications: some target is still open
+    PARKED = "parked"  # deliveries: they wait for a condition
+    UNDER_WAY = "under_way"  # deliveries: on record as handed over, with no outcome yet
+
+
+DELIVERY: Final = "delivery:"
+"""The beginning of the words under which deliveries are counted."""
+DELIVERY_COUNTS: Final[Mapping[DeliveryStatus, str]] = {status: f"{DELIVERY}{status}" for status in DeliveryStatus}
+"""The word under which the deliveries of each status are counted once they are not open."""
+DROPPED: Final = "dropped:"
+"""The beginning of the words for what retention dropped, by the word that it was counted under."""
+_PENDING: Final = NotificationStatus.PENDING.value
+_DEDUPLICATED: Final = NotificationStatus.DEDUPLICATED.value
+_OTHER_WORDS: Final = frozenset({*Count, _PENDING, _DEDUPLICATED})
+
+
+def delivery_changes(step: Step) -> Iterator[tuple[str, int]]:
+    """Yield what *step* changes of the counts of deliveries: how many more or fewer there are under a word."""
+    before = step.before.receipts or {}
+    if step.routed:
+        yield Count.TARGETS, len(step.progress.receipts or ())
+    for each in step.changed:
+        was = before.get(each.n)
+        if was is not None and not was.is_open:
+            yield DELIVERY_COUNTS[was.status], -1
+        if not each.is_open:
+            yield DELIVERY_COUNTS[each.status], 1
+
+
+def forgotten(receipts: Iterable[Receipt]) -> Iterator[tuple[str, int]]:
+    """Yield the same for *receipts*, none of them open, that are deleted since their notification is routed anew."""
+    for each in receipts:
+        yield Count.TARGETS, -1
+        yield DELIVERY_COUNTS[each.status], -1
+
+
+class Line(StrEnum):
+    """An equation of the balance."""
+
+    REQUESTS = "requests"
+    NOTIFICATIONS = "notifications"
+    DELIVERIES = "deliveries"
+
+
+class Requests(Struct, frozen=True):
+    """``requests = refused + duplicates + accepted``."""
+
+    requests: int
+    refused: int
+    duplicates: int
+    accepted: int
+
+    @property
+    def difference(self) -> int:
+        """What is missing of the requests."""
+        return self.requests - self.refused - self.duplicates - self.accepted
+
+
+class Flow(Struct, frozen=True):
+    """``came = what ended, by status + what is open, by where it is``, of notifications or of deliveries."""
+
+    came: int
+    ended: Mapping[str, int]
+    open: Mapping[Waiting, int]
+
+    @property
+    def difference(self) -> int:
+        """How many are nowhere; less than 0: so many are somewhere that never came."""
+        return self.came - sum(self.ended.values()) - sum(self.open.values())
+
+
+class Balance(Struct, frozen=True):
+    """The balance of one app and lane, or of all together."""
+
+    requests: Requests
+    recipients: int
+    """How many of the notifications came of bulk jobs."""
+    notifications: Flow
+    deliveries: Flow
+
+    @property
+    def differences(self) -> Mapping[Line, int]:
+        """The lines that do not add up, with by how many."""
+        each = {
+            Line.REQUESTS: self.requests.difference,
+            Line.NOTIFICATIONS: self.notifications.difference,
+            Line.DELIVERIES: self.deliveries.difference,
+        }
+        return {line: n for line, n in each.items() if n}
+
+
+Place = tuple[AppId, Lane]
+Balances = Mapping[Place, Balance]
+"""The balance of each app and lane."""
+
+
+class Seen(Struct, frozen=True):
+    """What one look found in one app and lane: the counters, and the open rows."""
+
+    counted: Counter[str]
+    notifications: Mapping[Waiting, int]
+    deliveries: Mapping[Waiting, int]
+
+
+def balance_of(seen: Iterable[Seen]) -> Balance:
+    """Draw up the balance of what was seen."""
+    counted: Counter[str] = Counter()
+    notifications: Counter[Waiting] = Counter({Waiting.SCHEDULED: 0, Waiting.WAITING: 0, Waiting.PROCESSING: 0})
+    deliveries: Counter[Waiting] = Counter({Waiting.WAITING: 0, Waiting.PARKED: 0, Waiting.UNDER_WAY: 0})
+    for each in seen:
+        counted.update(each.counted)
+        notifications.update(each.notifications)
+        deliveries.update(each.deliveries)
+    accepted, recipients = counted[Count.ACCEPTED], counted[Count.RECIPIENTS]
+    refused = counted[Count.REFUSED] + counted[Count.CONFLICTING]
+    duplicates = counted[Count.REPEATED] + counted[_DEDUPLICATED]
+    return Balance(
+        Requests(counted[Count.REQUESTS], refused, duplicates, accepted),
+        recipients,
+        Flow(accepted + recipients, dict(_ended(counted)), notifications),
+        Flow(counted[Count.TARGETS], dict(_ended_deliveries(counted)), deliveries),
+    )
+
+
+def _ended(counted: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """Yield the statuses in which notifications ended; a word of a newer version is one, too."""
+    for word, n in counted.items():
+        if n and word not in _OTHER_WORDS and not word.startswith((DELIVERY, DROPPED)):
+            yield str(word), n
+
+
+def _ended_deliveries(counted: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    for word, n in counted.items():
+        if n and word.startswith(DELIVERY):
+            yield word.removeprefix(DELIVERY), n
+
+
+class Difference(Struct, frozen=True):
+    """What a recount found other than the counters say."""
+
+    app: AppId
+    lane: str
+    line: Line
+    status: str
+    """The status, or ``accepted`` and ``targets`` for all together."""
+    counted: int
+    found: int
+    hours: tuple[int, ...] = ()
+    """The hours (since 1970) of which counters and rows differ, where counters are kept by the hour."""
+
+
+def differences_of(
+    app: AppId, lane: str, counted: Mapping[str, int], found: Mapping[Line, Mapping[str, int]]
+) -> list[Difference]:
+    """Compare the counters of one app and lane with the *found* rows of each status, what was dropped put aside."""
+    expected = {
+        Line.NOTIFICATIONS: dict(_ended(counted)) | {each: counted.get(each, 0) for each in (_PENDING, _DEDUPLICATED)},
+        Line.DELIVERIES: dict(_ended_deliveries(counted)),
+    }
+    came = {
+        Line.NOTIFICATIONS: counted.get(Count.ACCEPTED, 0)
+        + counted.get(Count.RECIPIENTS, 0)
+        + counted.get(_DEDUPLICATED, 0),
+        Line.DELIVERIES: counted.get(Count.TARGETS, 0),
+    }
+    differences: list[Difference] = []
+    for line, rows in ((line, found.get(line, {})) for line in expected):
+        gone = {status: counted.get(f"{DROPPED}{_word(line, status)}", 0) for status in expected[line]}
+        if line is Line.DELIVERIES:
+            expected[line][_PENDING] = came[line] - sum(expected[line].values())
+        for status in sorted({*expected[line], *rows}):
+            kept = expected[line].get(status, 0) - gone.get(status, 0)
+            if kept != rows.get(status, 0):
+                differences.append(Difference(app, lane, line, status, kept, rows.get(status, 0)))
+        all_kept = came[line] - sum(gone.values())
+        if all_kept != sum(rows.values()):
+            total = Count.TARGETS if line is Line.DELIVERIES else Count.ACCEPTED
+            differences.append(Difference(app, lane, line, total, all_kept, sum(rows.values())))
+    return differences
+
+
+def _word(line: Line, status: str) -> str:
+    return f"{DELIVERY}{status}" if line is Line.DELIVERIES else status
