@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from tests.memory.store import LEASABLE, MemoryStore, StoredRow
 from waypost.domain.balance import (
-    Balance,
     Count,
     Difference,
     Line,
     Place,
     Seen,
+    Sheet,
     Waiting,
     balance_of,
     differences_of,
@@ -32,7 +32,7 @@ class MemoryBalance:
         self._store = store
         self._clock = clock
 
-    async def read(self, app: AppId | None = None) -> dict[Place, Balance]:
+    async def read(self, app: AppId | None = None) -> Sheet:
         """See BalanceSheet."""
         now = self._clock.now()
         notifications: defaultdict[Place, Counter[Waiting]] = defaultdict(Counter)
@@ -42,10 +42,10 @@ class MemoryBalance:
             notifications[place][_where(row, now)] += 1
             deliveries[place].update(_where_of(each) for each in row.receipts.values() if each.is_open)
         seen = {
-            place: Seen(counted, notifications[place], deliveries[place])
-            for place, counted in self._by_place().items()
+            place: Seen(counted, notifications[place], deliveries[place]) for place, counted in self._by_place().items()
         }
-        return {place: balance_of([each]) for place, each in seen.items() if app in (None, place[0])}
+        balances = {place: balance_of(each) for place, each in seen.items() if app in (None, place[0])}
+        return Sheet(now, balances)
 
     def refused(self, app: AppId, lane: Lane, n: int) -> None:
         """See BalanceSheet."""

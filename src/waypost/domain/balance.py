@@ -19,6 +19,7 @@ from waypost.domain.ids import AppId
 from waypost.domain.notification import Lane
 from waypost.domain.progress import Step
 from waypost.domain.status import DeliveryStatus, NotificationStatus
+from waypost.domain.time import Instant
 from waypost.domain.words import Words
 
 
@@ -52,6 +53,8 @@ DROPPED: Final = "dropped:"
 """The beginning of the words for what retention dropped, by the word that it was counted under."""
 _PENDING: Final = NotificationStatus.PENDING.value
 _DEDUPLICATED: Final = NotificationStatus.DEDUPLICATED.value
+_OPEN_NOTIFICATIONS: Final = (Waiting.SCHEDULED, Waiting.WAITING, Waiting.PROCESSING)
+_OPEN_DELIVERIES: Final = (Waiting.WAITING, Waiting.PARKED, Waiting.UNDER_WAY)
 _OTHER_WORDS: Final = frozenset({*Count, _PENDING, _DEDUPLICATED})
 
 
@@ -131,8 +134,14 @@ class Balance(Struct, frozen=True):
 
 
 Place = tuple[AppId, Lane]
-Balances = Mapping[Place, Balance]
-"""The balance of each app and lane."""
+
+
+class Sheet(Struct, frozen=True):
+    """The balance of each app and lane, as one look found it."""
+
+    at: Instant
+    """The time up to which everything is in it: of a log, all that is recorded."""
+    balances: Mapping[Place, Balance]
 
 
 class Seen(Struct, frozen=True):
@@ -143,15 +152,37 @@ class Seen(Struct, frozen=True):
     deliveries: Mapping[Waiting, int]
 
 
-def balance_of(seen: Iterable[Seen]) -> Balance:
+def together(balances: Iterable[Balance]) -> Balance:
+    """Sum up balances."""
+    each = [*balances]
+    requests = [one.requests for one in each]
+    return Balance(
+        Requests(
+            sum(one.requests for one in requests),
+            sum(one.refused for one in requests),
+            sum(one.duplicates for one in requests),
+            sum(one.accepted for one in requests),
+        ),
+        sum(one.recipients for one in each),
+        _sum(one.notifications for one in each),
+        _sum(one.deliveries for one in each),
+    )
+
+
+def _sum(flows: Iterable[Flow]) -> Flow:
+    came, ended, still_open = 0, Counter[str](), Counter[Waiting]()
+    for each in flows:
+        came += each.came
+        ended.update(each.ended)
+        still_open.update(each.open)
+    return Flow(came, ended, still_open)
+
+
+def balance_of(seen: Seen) -> Balance:
     """Draw up the balance of what was seen."""
-    counted: Counter[str] = Counter()
-    notifications: Counter[Waiting] = Counter({Waiting.SCHEDULED: 0, Waiting.WAITING: 0, Waiting.PROCESSING: 0})
-    deliveries: Counter[Waiting] = Counter({Waiting.WAITING: 0, Waiting.PARKED: 0, Waiting.UNDER_WAY: 0})
-    for each in seen:
-        counted.update(each.counted)
-        notifications.update(each.notifications)
-        deliveries.update(each.deliveries)
+    counted = seen.counted
+    notifications = {place: seen.notifications.get(place, 0) for place in _OPEN_NOTIFICATIONS}
+    deliveries = {place: seen.deliveries.get(place, 0) for place in _OPEN_DELIVERIES}
     accepted, recipients = counted[Count.ACCEPTED], counted[Count.RECIPIENTS]
     refused = counted[Count.REFUSED] + counted[Count.CONFLICTING]
     duplicates = counted[Count.REPEATED] + counted[_DEDUPLICATED]

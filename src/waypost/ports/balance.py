@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from waypost.domain.balance import Balances, Difference
+from waypost.domain.balance import Difference, Sheet
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Lane
 
@@ -18,7 +18,7 @@ class BalanceSheet(Protocol):
     written next, on both sides of their line, so that a process that dies forgets both.
     """
 
-    async def read(self, app: AppId | None = None) -> Balances:
+    async def read(self, app: AppId | None = None) -> Sheet:
         """Read the counters of each app and lane, or of one *app*, and what is open, as they are at one moment.
 
         Never off by what is being written at this moment: a line that does not add up is a fault. What it costs grows

@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from waypost.domain.balance import Balance, Count, Difference, Line, Place, Seen, Waiting, balance_of, differences_of
+from waypost.domain.balance import Count, Difference, Line, Place, Seen, Sheet, Waiting, balance_of, differences_of
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
@@ -24,6 +24,7 @@ from waypost.domain.time import HOUR_MS, Instant
 from waypost.ports.clock import Clock
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Connection, Row
+from waypost.stores.sql.ledger import complete_until
 from waypost.stores.sql.rows import LANES
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
@@ -80,11 +81,14 @@ class SqlBalance:
         self._timer: asyncio.TimerHandle | None = None
         self._writing: set[asyncio.Task[None]] = set()
 
-    async def read(self, app: AppId | None = None) -> dict[Place, Balance]:
+    async def read(self, app: AppId | None = None) -> Sheet:
         """See BalanceSheet."""
         now = self._clock.now()
-        seen = await self._database.read(lambda connection: _in_snapshot(connection, lambda: _look(connection, now)))
-        return {place: balance_of([each]) for place, each in sorted(seen.items()) if app in (None, place[0])}
+        until, seen = await self._database.read(
+            lambda connection: _in_snapshot(connection, lambda: (complete_until(connection), _look(connection, now)))
+        )
+        balances = {place: balance_of(each) for place, each in sorted(seen.items()) if app in (None, place[0])}
+        return Sheet(until or now, balances)
 
     def refused(self, app: AppId, lane: Lane, n: int) -> None:
         """See BalanceSheet."""

@@ -133,7 +133,7 @@ class SqlLedger:
 
     async def complete_until(self) -> Instant:
         """See Ledger."""
-        return await self._database.read(_complete_until)
+        return await self._database.read(complete_until)
 
 
 def _begin(transaction: Transaction, ops: Sequence[_Begun]) -> list[dict[str, int]]:
@@ -157,7 +157,8 @@ def _complete(transaction: Transaction, ops: Sequence[Completed]) -> list[None]:
     return [None] * len(ops)
 
 
-def _complete_until(connection: Connection) -> Instant:
+def complete_until(connection: Connection) -> Instant:
+    """Find the time up to which every part of the log is recorded; 0 where there is none."""
     (until,) = connection.execute(_UNTIL).fetchone()
     return Instant(until or 0)
 
@@ -219,7 +220,7 @@ def _has_intents(connection: Connection) -> bool:
 def _close(transaction: Transaction, ops: Sequence[int]) -> list[int]:
     connection = transaction.connection
     over: dict[NotificationId, list[Change]] = {}
-    until = min(later(transaction.now, -PATIENCE_MS), _complete_until(connection))
+    until = min(later(transaction.now, -PATIENCE_MS), complete_until(connection))
     for lane in Lane:
         for one, n, attempt, code, due_at in connection.execute(_INTENTS, (lane, until, max(ops))).fetchall():
             over.setdefault(one, []).append(Change(n, attempt, Unsure(code or "unanswered"), due_at))
