@@ -36,7 +36,7 @@ class BalanceWatch:
     def looked(self, since_s: float) -> None:
         """Note that a look was begun at *since_s* and is over."""
         now_s = self._monotonic()
-        self._next_s = now_s + _PAUSE * (now_s - since_s)
+        self._next_s = now_s + _PAUSE * (now_s - since_s) - LOOK_S
 
     def take(self, sheet: Sheet, now: Instant) -> None:
         """Set the metric, and tell of what is off for a minute, and of what was."""

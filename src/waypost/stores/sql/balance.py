@@ -20,6 +20,7 @@ from waypost.domain.balance import Count, Difference, Line, Place, Seen, Sheet, 
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
+from waypost.domain.status import FINAL
 from waypost.domain.time import HOUR_MS, Instant
 from waypost.ports.clock import Clock
 from waypost.stores.sql.database import Database
@@ -201,7 +202,7 @@ def _recount(connection: Connection) -> tuple[_Found, _ByHour]:
 
 def _with_hours(connection: Connection, each: Difference, found: _ByHour) -> Difference:
     """Name the hours of which counters and rows differ, of notifications that ended; older counters are one."""
-    if each.line is not Line.NOTIFICATIONS:
+    if each.line is not Line.NOTIFICATIONS or each.status not in FINAL:
         return each
     rows: list[tuple[int, int]] = connection.execute(_BY_HOUR, (each.app, each.lane, each.status)).fetchall()
     hours = sorted(hour for hour, n in rows if found[each.app, each.lane, each.status, hour] != n)
