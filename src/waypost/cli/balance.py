@@ -75,7 +75,7 @@ def _rows(lane: str, lines: Mapping[str, Any]) -> Iterator[tuple[object, ...]]:
         flow = lines[line]
         still_open = _parts({each: flow[each] for each in _OPEN if each in flow})
         came = flow[_CAME[line]] + flow.get("recipients", 0)
-        yield "", line, f"{came:,}", _parts(flow["ended"]), still_open, flow["difference"]
+        yield lane, line, f"{came:,}", _parts(flow["ended"]), still_open, flow["difference"]
 
 
 def _parts(counts: Mapping[str, int]) -> str:

@@ -147,7 +147,7 @@ class Sheet(Struct, frozen=True):
 class Seen(Struct, frozen=True):
     """What one look found in one app and lane: the counters, and the open rows."""
 
-    counted: Counter[str]
+    counted: Mapping[str, int]
     notifications: Mapping[Waiting, int]
     deliveries: Mapping[Waiting, int]
 
@@ -183,14 +183,14 @@ def balance_of(seen: Seen) -> Balance:
     counted = seen.counted
     notifications = {place: seen.notifications.get(place, 0) for place in _OPEN_NOTIFICATIONS}
     deliveries = {place: seen.deliveries.get(place, 0) for place in _OPEN_DELIVERIES}
-    accepted, recipients = counted[Count.ACCEPTED], counted[Count.RECIPIENTS]
-    refused = counted[Count.REFUSED] + counted[Count.CONFLICTING]
-    duplicates = counted[Count.REPEATED] + counted[_DEDUPLICATED]
+    accepted, recipients = counted.get(Count.ACCEPTED, 0), counted.get(Count.RECIPIENTS, 0)
+    refused = counted.get(Count.REFUSED, 0) + counted.get(Count.CONFLICTING, 0)
+    duplicates = counted.get(Count.REPEATED, 0) + counted.get(_DEDUPLICATED, 0)
     return Balance(
-        Requests(counted[Count.REQUESTS], refused, duplicates, accepted),
+        Requests(counted.get(Count.REQUESTS, 0), refused, duplicates, accepted),
         recipients,
         Flow(accepted + recipients, dict(_ended(counted)), notifications),
-        Flow(counted[Count.TARGETS], dict(_ended_deliveries(counted)), deliveries),
+        Flow(counted.get(Count.TARGETS, 0), dict(_ended_deliveries(counted)), deliveries),
     )
 
 

@@ -16,6 +16,7 @@ from litestar.types import ASGIApp
 from tests.contract.clock import StoppedClock
 from tests.contract.sql import settings_of
 from tests.memory.audit import MemoryAudit
+from tests.memory.balance import MemoryBalance
 from tests.memory.bulk import MemoryBulk, MemoryBulkViews, MemoryOptOuts
 from tests.memory.dedup import MemoryDedup
 from tests.memory.device_events import MemoryDeviceEvents
@@ -116,6 +117,7 @@ class InMemory:
         self.opt_outs = MemoryOptOuts(self.data)
         self.erasures = MemoryErasures(self.data)
         self.audit = MemoryAudit(self.data)
+        self.balance = MemoryBalance(self.data, clock)
         self.marks = MemoryMarks(self.data)
         self.device_events = MemoryDeviceEvents()
         self.outbox = MemoryOutboxView()
@@ -164,6 +166,7 @@ class Service:
             defaults,
             direct,
             backlog=lambda: self.backlog,
+            refused=self.stores.balance.refused,
             checks=checks,
         )
         return Api(
