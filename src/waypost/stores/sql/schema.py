@@ -123,8 +123,8 @@ counter = Table(
     Column("app", Text, primary_key=True),
     Column("lane", Text, primary_key=True),
     Column("hour", Integer, primary_key=True),  # hours since 1970; PostgreSQL: a part that one process moves at a time
-    Column("status", Text, primary_key=True),
-    Column("delta", Integer, nullable=False),  # notifications that came into this status less those that left it
+    Column("status", Text, primary_key=True),  # of notifications, or another word of domain/balance.py
+    Column("delta", Integer, nullable=False),  # how many came into this status less those that left it
     sqlite_with_rowid=False,
 )
 
