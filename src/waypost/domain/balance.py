@@ -24,7 +24,7 @@ from waypost.domain.words import Words
 
 
 class Count(Words):
-    """What is counted beside the statuses of notifications, under the same app and lane."""
+    """A count that is kept beside the statuses of notifications, under the same app and lane."""
 
     REQUESTS = "requests"  # submissions that were read, whatever came of them
     REFUSED = "refused"  # those that were told why not, or to come again
@@ -36,7 +36,7 @@ class Count(Words):
 
 
 class Waiting(StrEnum):
-    """Where something open is."""
+    """A place where something open can be."""
 
     SCHEDULED = "scheduled"  # notifications: their time is to come
     WAITING = "waiting"  # notifications: none of them is settled; deliveries: they are due, now or later
@@ -87,7 +87,7 @@ class Line(StrEnum):
 
 
 class Requests(Struct, frozen=True):
-    """``requests = refused + duplicates + accepted``."""
+    """The line ``requests = refused + duplicates + accepted``."""
 
     requests: int
     refused: int
@@ -101,7 +101,7 @@ class Requests(Struct, frozen=True):
 
 
 class Flow(Struct, frozen=True):
-    """``came = what ended, by status + what is open, by where it is``, of notifications or of deliveries."""
+    """The line ``came = ended, by status + open, by place``, of notifications or of deliveries."""
 
     came: int
     ended: Mapping[str, int]
@@ -145,7 +145,7 @@ class Sheet(Struct, frozen=True):
 
 
 class Seen(Struct, frozen=True):
-    """What one look found in one app and lane: the counters, and the open rows."""
+    """The counters and the open rows that one look found in one app and lane."""
 
     counted: Mapping[str, int]
     notifications: Mapping[Waiting, int]
@@ -208,7 +208,7 @@ def _ended_deliveries(counted: Mapping[str, int]) -> Iterator[tuple[str, int]]:
 
 
 class Difference(Struct, frozen=True):
-    """What a recount found other than the counters say."""
+    """A difference between the counters and what a recount found."""
 
     app: AppId
     lane: str

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from waypost.domain.balance import Count, Line, Seen, Sheet, balance_of
+import pytest
+
+from tests.contract.clock import StoppedClock
+from waypost.domain.balance import Count, Difference, Line, Seen, Sheet, balance_of
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Lane
 from waypost.domain.time import MINUTE_MS, Instant
@@ -60,14 +63,35 @@ def test_what_was_off_for_a_moment_is_not_told() -> None:
     assert told.events == []
 
 
-def test_looks_that_take_long_are_far_apart() -> None:
+class Slow:
+    """A store that takes two seconds to be looked at."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.looks = 0
+
+    async def read(self, app: AppId | None = None) -> Sheet:
+        """Take time."""
+        self.looks += 1
+        self.now_s += 2.0
+        return sheet()
+
+    def refused(self, app: AppId, lane: Lane, n: int) -> None:
+        """Count nothing."""
+
+    async def audit(self) -> list[Difference]:
+        """Find nothing."""
+        return []
+
+
+@pytest.mark.asyncio
+async def test_looks_that_take_long_are_far_apart() -> None:
     """However much is open, a small part of the time goes into looking."""
-    now_s = 0.0
-    watch = BalanceWatch(Silent(), lambda: now_s)
-    due = [watch.is_due]
-    now_s = 2.0
-    watch.looked(0.0)
-    due.append(watch.is_due)
-    now_s = 42.0
-    due.append(watch.is_due)
-    assert due == [True, False, True]
+    slow = Slow()
+    watch = BalanceWatch(Silent(), lambda: slow.now_s)
+    looks = []
+    for now_s in (0.0, 17.0, 26.0, 27.0, 42.0):  # by a ticker every 15 s at the soonest
+        slow.now_s = now_s
+        await watch.look(slow, StoppedClock())
+        looks.append(slow.looks)
+    assert looks == [1, 1, 1, 2, 2]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -17,13 +16,9 @@ _watches: Final[WeakKeyDictionary[Store, BalanceWatch]] = WeakKeyDictionary()
 
 
 async def look(ground: Ground) -> None:
-    """Look whether the balance adds up, unless the last look took long and was a moment ago."""
+    """Look whether the balance of the store adds up."""
     watch = _watches.setdefault(ground.store, BalanceWatch(ground.telemetry))
-    if watch.is_due:
-        since_s = time.monotonic()
-        sheet = await ground.store.balance.read()
-        watch.looked(since_s)
-        watch.take(sheet, ground.clock.now())
+    await watch.look(ground.store.balance, ground.clock)
 
 
 PARTS = Parts(routes=(*ROUTES,), duties=(FeatureDuty("balance", Role.SWEEP, LOOK_S, look),))

@@ -20,7 +20,7 @@ Ended = Annotated[dict[str, int], Meta(description="How many ended, by status, o
 
 
 class RequestsView(Struct, frozen=True):
-    """`requests = refused + duplicates + accepted`, of requests that could be read."""
+    """The line `requests = refused + duplicates + accepted`, of requests that could be read."""
 
     requests: int
     refused: int
@@ -30,7 +30,7 @@ class RequestsView(Struct, frozen=True):
 
 
 class NotificationsView(Struct, frozen=True):
-    """`accepted + recipients = ended + scheduled + waiting + processing`."""
+    """The line `accepted + recipients = ended + scheduled + waiting + processing`."""
 
     accepted: int
     recipients: Annotated[int, Meta(description="Those of bulk jobs, each from when it is stored.")]
@@ -42,7 +42,7 @@ class NotificationsView(Struct, frozen=True):
 
 
 class DeliveriesView(Struct, frozen=True):
-    """`targets = ended + waiting + parked + under_way`, of notifications whose targets are on record."""
+    """The line `targets = ended + waiting + parked + under_way`, of notifications whose targets are on record."""
 
     targets: int
     ended: Ended

@@ -9,6 +9,8 @@ from typing import Final
 
 from waypost.domain.balance import Line, Place, Sheet
 from waypost.domain.time import MINUTE_MS, Instant
+from waypost.ports.balance import BalanceSheet
+from waypost.ports.clock import Clock
 from waypost.telemetry import Event, Metric, Telemetry
 
 LOOK_S: Final = 15.0
@@ -28,15 +30,15 @@ class BalanceWatch:
         self._told: set[tuple[Place, Line]] = set()
         self._next_s = 0.0
 
-    @property
-    def is_due(self) -> bool:
-        """Whether it is time for another look."""
-        return self._monotonic() >= self._next_s
-
-    def looked(self, since_s: float) -> None:
-        """Note that a look was begun at *since_s* and is over."""
+    async def look(self, balance: BalanceSheet, clock: Clock) -> None:
+        """Look whether *balance* adds up, unless the last look took long and was a moment ago."""
+        since_s = self._monotonic()
+        if since_s < self._next_s:
+            return
+        sheet = await balance.read()
         now_s = self._monotonic()
         self._next_s = now_s + _PAUSE * (now_s - since_s) - LOOK_S
+        self.take(sheet, clock.now())
 
     def take(self, sheet: Sheet, now: Instant) -> None:
         """Set the metric, and tell of what is off for a minute, and of what was."""
