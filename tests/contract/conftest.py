@@ -17,6 +17,7 @@ import pytest_asyncio
 
 from scripts.services.postgres import Postgres
 from scripts.services.shared import Shared
+from tests.contract.balanced import check_balance
 from tests.contract.bench import Bench, begin_ids
 from tests.contract.claims import ClaimsUnderTest
 from tests.contract.clock import START
@@ -173,16 +174,19 @@ async def empty_log(folder: Path, empty_database: Path, topics: LogTopics) -> As
     under_test = LogUnderTest(Path(shutil.copy(empty_database, folder / "waypost.db")), topics)
     await under_test.open()
     yield under_test
+    await check_balance(under_test)
     await under_test.close()
 
 
 @asynccontextmanager
 async def empty_store(
-    kind: str, folder: Path, request: pytest.FixtureRequest, empty_database: Path
+    kind: str, folder: Path, request: pytest.FixtureRequest, empty_database: Path, *, adds_up: bool = True
 ) -> AsyncIterator[StoreUnderTest]:
-    """A store of that engine."""
+    """A store of that engine, whose balance *adds_up* in the end, unless a test writes behind its back."""
     if kind == "memory":
-        yield MemoryUnderTest()
+        in_memory = MemoryUnderTest()
+        yield in_memory
+        await check_balance(in_memory)
         return
     opened: SqlUnderTest
     if kind == "sqlite":
@@ -193,6 +197,8 @@ async def empty_store(
         opened = ClaimsUnderTest(request.getfixturevalue("emptied_postgres"), apart=kind == "handed over")
     await opened.open()
     yield opened
+    if adds_up:
+        await check_balance(opened)
     await opened.close()
 
 

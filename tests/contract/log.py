@@ -35,6 +35,7 @@ from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.progress import Stale
 from waypost.domain.time import Instant
+from waypost.ports.balance import BalanceSheet
 from waypost.ports.journal import Journal
 from waypost.ports.ledger import Arrived, LogEntry
 from waypost.ports.promises import Promise
@@ -150,6 +151,11 @@ class LogUnderTest(SqlUnderTest):
     def journal(self) -> Journal:
         """As views."""
         return Recorded(super().journal, self)
+
+    @property
+    def balance(self) -> BalanceSheet:
+        """As of all that is in the log."""
+        return Recorded(super().balance, self)
 
     async def close(self) -> None:
         """See StoreUnderTest."""

@@ -19,6 +19,7 @@ from waypost.config import Config
 from waypost.domain.ids import SHARDS
 from waypost.features.parts import Ground
 from waypost.ports.audit import Audit
+from waypost.ports.balance import BalanceSheet
 from waypost.ports.bulk import Bulk, BulkViews, OptOuts
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
@@ -165,12 +166,6 @@ class SqlUnderTest:
             trace(connection.raw, statement)
         setattr(database.commits, deliver.__name__, answering)
 
-    async def balance_of_counters(self) -> dict[str, int]:
-        """What the counters say of each status; they move in the same transactions as the rows."""
-        counted = "SELECT status, sum(delta) FROM counter GROUP BY status HAVING sum(delta) != 0"
-        rows = await self._opened.database.read(lambda connection: connection.execute(counted).fetchall())
-        return dict(rows)
-
     @property
     def bulk_views(self) -> BulkViews:
         """See StoreUnderTest."""
@@ -185,6 +180,11 @@ class SqlUnderTest:
     def audit(self) -> Audit:
         """See StoreUnderTest."""
         return self._opened.audit
+
+    @property
+    def balance(self) -> BalanceSheet:
+        """See StoreUnderTest."""
+        return self._opened.balance
 
     @property
     def opt_outs(self) -> OptOuts:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from tests.contract.clock import StoppedClock
 from tests.memory.audit import MemoryAudit
+from tests.memory.balance import MemoryBalance
 from tests.memory.bulk import MemoryBulk, MemoryBulkViews, MemoryOptOuts
 from tests.memory.dedup import MemoryDedup
 from tests.memory.devices import MemoryDevices
@@ -20,6 +21,7 @@ from tests.memory.views import MemoryViews
 from tests.memory.work import MemoryWork
 from waypost.domain.time import MINUTE_MS
 from waypost.ports.audit import Audit
+from waypost.ports.balance import BalanceSheet
 from waypost.ports.bulk import Bulk, BulkViews, OptOuts
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
@@ -87,6 +89,11 @@ class StoreUnderTest(Protocol):
         ...
 
     @property
+    def balance(self) -> BalanceSheet:
+        """Whether it adds up."""
+        ...
+
+    @property
     def opt_outs(self) -> OptOuts:
         """Who wants no bulk sends."""
         ...
@@ -132,6 +139,7 @@ class MemoryUnderTest:
         self.feed = MemoryFeed(self._store, self.clock)
         self.audit = MemoryAudit(self._store)
         self.opt_outs = MemoryOptOuts(self._store)
+        self.balance = MemoryBalance(self._store, self.clock)
 
     def erasures_of(self, worker: Work) -> Erasures:
         """See StoreUnderTest."""

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.contract import victim
+from tests.contract.balanced import check_balance
 from tests.contract.bench import Bench
 from tests.contract.kills import Scenario
 from tests.contract.scenarios import SCENARIOS
@@ -148,8 +149,7 @@ async def _find(scenario: Scenario, place: Place) -> str:
     try:
         bench = Bench(store, (await store.open_workers(1))[0])
         found = await scenario.find(bench)
-        balance = {str(status): count for status, count in (await store.views.balance()).items()}
-        assert await store.balance_of_counters() == balance, "the counters are the rows"
+        await check_balance(store)
         return found
     finally:
         await store.close()

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 import pytest_asyncio
 
+from tests.contract.balanced import check_balance
 from tests.contract.bench import Bench, sent
 from tests.contract.sql import SqlUnderTest
 from tests.contract.test_retention import made_now
@@ -33,6 +34,7 @@ async def bench(postgres_url: str) -> AsyncIterator[Bench]:
     store = SqlUnderTest(postgres_url)
     await store.open()
     yield Bench(store, (await store.open_workers(1))[0])
+    await check_balance(store)
     await store.close()
 
 

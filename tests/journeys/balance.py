@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +13,7 @@ from datetime import datetime
 
 from tests.journeys.harness import DEADLINE_S, Json, Kill, Service, until
 from tests.journeys.load import Entry, Ledger
+from tests.journeys.processes import environment_of_a_service
 
 PATIENCE_S = 5.0
 """No request is given up sooner; the providers' answers take 10 s at most, counted from before it arrived there."""
@@ -39,7 +43,8 @@ async def balance(
     """
     details = await final_stories(service, ledger, deadline_s)
     assert details.keys() == ledger.entries.keys(), "a notification is not listed, or listed without being accepted"
-    await compare_with_lab(service, list(ledger.entries.values()), details)
+    arrived = await compare_with_lab(service, list(ledger.entries.values()), details)
+    await compare_with_sheet(service, details, arrived)
     copies = await service.lab.copies()
     repeated = {id_: tokens for id_, tokens in copies.items() if any(count > 1 for count in tokens.values())}
     for id_ in repeated:
@@ -81,8 +86,31 @@ async def listed(service: Service) -> dict[str, Json]:
         cursor = f"&cursor={page['next']}"
 
 
-async def compare_with_lab(service: Service, entries: list[Entry], details: dict[str, Json]) -> None:
-    """Every device saw what it was promised; at_most_once may have missed what the service calls unknown."""
+async def compare_with_sheet(service: Service, details: dict[str, Json], arrived: int) -> None:
+    """The service's own balance adds up, and says what callers were told and the lab saw."""
+    status, sheet = await service.ask("GET", "/v1/balance")
+    assert status == 200, sheet
+    assert sheet["adds_up"], sheet
+    notifications, deliveries = sheet["total"]["notifications"], sheet["total"]["deliveries"]
+    assert notifications["accepted"] + notifications["recipients"] == len(details), sheet
+    assert notifications["ended"] == Counter(detail["status"] for detail in details.values()), sheet
+    assert deliveries["ended"].get("sent", 0) == arrived, sheet
+    assert deliveries["targets"] == sum(deliveries["ended"].values()), sheet
+
+
+async def recount(service: Service) -> None:
+    """A recount of all rows by the command line finds what was counted, while the service runs."""
+    command = [sys.executable, "-m", "waypost.cli", "balance", "--audit", "--config", str(service.config_path)]
+    environment = environment_of_a_service(None)
+    done = await asyncio.to_thread(subprocess.run, command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+async def compare_with_lab(service: Service, entries: list[Entry], details: dict[str, Json]) -> int:
+    """Every device saw what it was promised; at_most_once may have missed what the service calls unknown.
+
+    Returns the number of devices that did.
+    """
     expected = []
     for entry in entries:
         status = details[entry.id]["status"]
@@ -98,6 +126,7 @@ async def compare_with_lab(service: Service, entries: list[Entry], details: dict
     assert not unexpected, f"sent without being accepted: {unexpected[:5]}"
     assert not verdict["forbidden_duplicates"], "a second copy of what may be sent at most once"
     assert not verdict["evicted"], "the lab remembers too little for this run"
+    return sum(len(each["tokens"]) for each in expected)
 
 
 async def _sent_tokens(service: Service, entry: Entry) -> list[str]:

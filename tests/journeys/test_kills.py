@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.hurry import HURRIED
-from tests.journeys.balance import balance
+from tests.journeys.balance import balance, recount
 from tests.journeys.harness import Kill, Service, running, until
 from tests.journeys.load import Audience, Load
 from tests.survival import Survived
@@ -58,6 +58,7 @@ async def test_kill_9_under_load_loses_nothing(
         await callers
         began_s = time.monotonic()
         result = await balance(service, load.ledger, kills=kills)
+        await recount(service)
         of_worker = len(kills) - supervisors
         survived(
             **result.row(),

@@ -8,6 +8,7 @@ import msgspec
 
 from tests.memory.steps import take
 from tests.memory.store import LEASABLE, MemoryStore, StoredClaim, StoredRow
+from waypost.domain.balance import Count, forgotten
 from waypost.domain.content import Content
 from waypost.domain.dedup import ENDED_BADLY, Claim, ClaimKind
 from waypost.domain.ids import NotificationId
@@ -31,7 +32,9 @@ def accept(store: MemoryStore, item: NewNotification | Replay, now: Instant) -> 
 
 def _arrive(store: MemoryStore, arrival: NewNotification, now: Instant) -> tuple[Acceptance, list[Moved]]:
     known = store.rows.get(arrival.notification.id)
+    store.tally(arrival.notification, [(Count.REQUESTS, 1)])
     if known is not None:
+        store.tally(arrival.notification, [(Count.REPEATED, 1)])
         return _again(known), []
     for claim in sorted(arrival.claims, key=lambda claim: claim.kind is ClaimKind.CONTENT):
         claimed = store.claims.get((claim.kind, claim.key))
@@ -61,7 +64,9 @@ def _said_before(
         _claim(store, tuple(each for each in arrival.claims if each is not claim), claimed.first_id, now)
         return Duplicate(claimed.first_id, arrival.notification.id), moves
     if claim.body_hash != claimed.claim.body_hash:
+        store.tally(arrival.notification, [(Count.CONFLICTING, 1)])
         return Conflicting(claimed.first_id), []
+    store.tally(arrival.notification, [(Count.REPEATED, 1)])
     return Duplicate(claimed.first_id), []
 
 
@@ -82,6 +87,7 @@ def _insert(store: MemoryStore, arrival: NewNotification, duplicate_of: Notifica
         row = StoredRow(store.count(), small, None, NotificationStatus.DEDUPLICATED, duplicate_of=duplicate_of)
         row.finished_at = notification.created_at
     store.rows[notification.id] = row
+    store.tally(notification, [(row.status, 1)] + ([(Count.ACCEPTED, 1)] if duplicate_of is None else []))
     at = notification.created_at
     return [NotificationMoved(notification.app, notification.id, notification.user_id, None, row.status, at)]
 
@@ -95,6 +101,8 @@ def _replay(store: MemoryStore, replay: Replay) -> tuple[Acceptance, list[Moved]
         return NotReplayable(known=True), []
     row.notification = msgspec.structs.replace(row.notification, expires_at=replay.expires_at)
     store.open[row.notification.id] = row
+    if step.progress.receipts is None:
+        store.tally(row.notification, forgotten(row.receipts.values()))
     moves = take(store, row, step, replay.at)
     row.due_at = LEASABLE if step.progress.receipts is None else None
     row.round += 1

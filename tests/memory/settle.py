@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.memory.steps import let_go, take, withdraw
 from tests.memory.store import LEASABLE, LeasedPart, MemoryStore, StoredRow
+from waypost.domain.balance import Count
 from waypost.domain.ids import NotificationId
 from waypost.domain.moves import Moved
 from waypost.domain.progress import Progress, Stale, Step
@@ -45,6 +46,7 @@ def _insert(store: MemoryStore, notification_id: NotificationId) -> StoredRow:
     told = store.told.pop(notification_id)
     row = StoredRow(store.count(), told.notification, LEASABLE, job=told.job)
     store.rows[notification_id] = store.open[notification_id] = row
+    store.tally(told.notification, [(Count.RECIPIENTS, 1)])
     return row
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.memory.store import LeasedPart, MemoryStore, StoredRow
 from waypost.domain.amendment import LeasedTargets, Withdrawal
+from waypost.domain.balance import delivery_changes
 from waypost.domain.moves import Moved
 from waypost.domain.progress import Step
 from waypost.domain.settlement import Change, Intent, Unstarted, Unsure
@@ -15,6 +16,10 @@ def take(store: MemoryStore, row: StoredRow, step: Step, now: Instant) -> list[M
     """Write what *step* says, and return the moves for the journal."""
     after = step.progress
     assert after.status is not None, "a step stores it"
+    store.tally(row.notification, delivery_changes(step))
+    if after.status is not step.before.status:
+        moved = [(after.status, 1)] if step.before.status is None else [(step.before.status, -1), (after.status, 1)]
+        store.tally(row.notification, moved)
     row.receipts = dict(after.receipts or {})
     row.status, row.withdrawn = after.status, after.withdrawn
     if after.is_final or after.receipts is not None:

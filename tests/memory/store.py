@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct, field
@@ -131,12 +132,19 @@ class MemoryStore:
         self.opted_out: set[tuple[AppId, UserId]] = set()
         self.erasures: dict[tuple[AppId, UserId], Erasure] = {}
         self.audit: list[AuditEntry] = []
+        self.counted: Counter[tuple[AppId, Lane, str]] = Counter()
+        """What the balance is drawn up from, by app and lane."""
         self._counter = 0
 
     def count(self) -> int:
         """Return the next number of one sequence: accept order, release order, lease tokens, journal positions."""
         self._counter += 1
         return self._counter
+
+    def tally(self, of: Notification, changes: Iterable[tuple[str, int]]) -> None:
+        """Count what changes in the app and lane of a notification."""
+        for word, n in changes:
+            self.counted[of.app, of.lane, word] += n
 
     def record(self, moves: Sequence[Moved]) -> None:
         """Append one transaction's journal row."""

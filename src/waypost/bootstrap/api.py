@@ -33,7 +33,13 @@ from waypost.stores.sql.store import Store
 
 
 def intake_of(
-    config: Config, stack_parts: StackParts, dedup: Dedup, context: DeliveryContext, devices: Devices, worker: Worker
+    config: Config,
+    store: Store,
+    stack_parts: StackParts,
+    dedup: Dedup,
+    context: DeliveryContext,
+    devices: Devices,
+    worker: Worker,
 ) -> Intake:
     """Build the intake, which takes submissions in, whatever entry point they come by."""
     return Intake(
@@ -48,6 +54,7 @@ def intake_of(
         ),
         backlog=lambda: worker.backlog,
         pressure=stack_parts.pressure,
+        refused=store.balance.refused,
         announce=worker.wake,
         checks={app: content_checks(chosen, installed()) for app, chosen in config.apps.items()},
     )

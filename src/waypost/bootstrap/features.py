@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from waypost.features.audit import AUDIT
+from waypost.features.balance import BALANCE
 from waypost.features.bulk import BULK
 from waypost.features.callbacks import CALLBACKS
 from waypost.features.erasure import ERASURE
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from waypost.stores.sql.store import Store
     from waypost.telemetry import Telemetry
 
-FEATURES: tuple[Feature, ...] = (BULK, OPT_OUTS, ERASURE, AUDIT, KEYS, FEED, RECEIPTS, CALLBACKS, WEBHOOKS)
+FEATURES: tuple[Feature, ...] = (BULK, OPT_OUTS, ERASURE, AUDIT, KEYS, FEED, RECEIPTS, CALLBACKS, WEBHOOKS, BALANCE)
 """The list of features, to which each new one is added."""
 
 

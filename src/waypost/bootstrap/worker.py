@@ -129,7 +129,7 @@ async def work(
         backlog = Backlog(config.limits.backlog, is_shared=len(config.apps) > 1)
         worker = Worker(context, place, duty_context, backlog)
         on.stack_parts.listen(worker.wake)
-        intake = intake_of(config, on.stack_parts, on.dedup, context, on.devices, worker)
+        intake = intake_of(config, on.store, on.stack_parts, on.dedup, context, on.devices, worker)
         streams = stream_intakes(config, intake, slot, telemetry, limits)
         held = held_by(sections, credentials if worker.delivers else {}, tls)
         reloader = CredentialReloader(held, clock, telemetry, warns=slot == 0)

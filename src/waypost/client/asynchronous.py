@@ -210,6 +210,11 @@ class AsyncClient:
         answer: Json = await self._answer(calls.replay_dead(ids, filter, cursor, ttl_s))
         return answer
 
+    async def balance(self) -> Json:
+        """Show whether what came in adds up with what became of it, by lane."""
+        answer: Json = await self._answer(calls.balance())
+        return answer
+
     async def audit(self, **query: str | int | None) -> Json:
         """List a page of who ordered what, newest first (act, by, limit, cursor)."""
         answer: Json = await self._answer(calls.audit(**query))

@@ -220,6 +220,11 @@ class Client:
         answer: Json = self._answer(calls.replay_dead(ids, filter, cursor, ttl_s))
         return answer
 
+    def balance(self) -> Json:
+        """Show whether what came in adds up with what became of it, by lane."""
+        answer: Json = self._answer(calls.balance())
+        return answer
+
     def audit(self, **query: str | int | None) -> Json:
         """List a page of who ordered what, newest first (act, by, limit, cursor)."""
         answer: Json = self._answer(calls.audit(**query))

@@ -201,6 +201,11 @@ def audit(**query: str | int | None) -> ClientRequest:
     return ClientRequest("GET", f"/v1/audit{_query(query)}")
 
 
+def balance() -> ClientRequest:
+    """Show whether what came in adds up with what became of it, by lane."""
+    return ClientRequest("GET", "/v1/balance")
+
+
 def outbox(**query: str | int | None) -> ClientRequest:
     """List a page of the outbox, newest first, with how many entries have each status (status, limit, cursor)."""
     return ClientRequest("GET", "/v1/outbox" + _query(query))

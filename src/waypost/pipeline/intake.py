@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, assert_never
@@ -55,6 +56,8 @@ class Intake(Struct, frozen=True):
     """Returns what waits already."""
     pressure: Callable[[], Pressure] = lambda: CALM
     """Returns how long is waited to be accepted."""
+    refused: Callable[[AppId, Lane, int], None] = lambda app, lane, n: None
+    """Counts requests that were read and refused."""
     announce: Callable[[Lane], None] = lambda lane: None
     """Called with each lane that work was accepted for."""
     checks: Mapping[AppId, Sequence[ContentCheck]] = {}
@@ -66,6 +69,14 @@ class Intake(Struct, frozen=True):
         Unavailable while the backlog is full or the store cannot take it: nothing is known to be written then. Where
         some is, the others are ``Unwritten``.
         """
+        try:
+            return await self._submit(caller, submissions)
+        except WaypostError:
+            for lane, n in Counter(lane_of(each.kind, each.urgency) for each in submissions).items():
+                self.refused(caller.app, lane, n)
+            raise
+
+    async def _submit(self, caller: Caller, submissions: Sequence[Submission]) -> list[Acceptance | InvalidRequest]:
         lanes = {lane_of(each.kind, each.urgency) for each in submissions}
         self.shed(caller.app, 1.0 if Lane.CRITICAL in lanes else _SHED_FROM)
         self._refuse_if_full(caller.app, lanes)
@@ -77,6 +88,12 @@ class Intake(Struct, frozen=True):
         answers = iter(await self.work.accept(arrivals) if arrivals else ())
         results = [next(answers) if isinstance(made, Draft) else made for made in drafts]
         self._tell(caller.app, drafts, results)
+        for lane, n in Counter(
+            lane_of(each.kind, each.urgency)
+            for each, result in zip(submissions, results, strict=True)
+            if isinstance(result, InvalidRequest | Unwritten)
+        ).items():
+            self.refused(caller.app, lane, n)
         await self._supersede(drafts, results)
         return results
 

@@ -89,6 +89,8 @@ class Event(Enum):
     NOTIFICATIONS_TRIMMED = ("notifications.trimmed", Level.ERROR)
     TOKEN_KEYS_AWAY = ("token_keys.away", Level.ERROR)
     TOKEN_KEYS_BACK = ("token_keys.back", Level.INFO)
+    BALANCE_OFF = ("balance.off", Level.ERROR)
+    BALANCE_RESTORED = ("balance.restored", Level.INFO)
     REQUEST_FAILED = ("request.failed", Level.ERROR)
     STAGE_FAILED = ("stage.failed", Level.ERROR)
 

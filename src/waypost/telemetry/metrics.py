@@ -114,6 +114,12 @@ class Metric(Enum):
         (),
         "Tables of months that are over and could not be dropped",
     )
+    BALANCE_DIFFERENCE = (
+        "waypost_balance_difference",
+        MetricKind.MAXIMUM,
+        ("line",),
+        "By how much a line of the balance does not add up, all apps and lanes together",
+    )
     HELD_OUTCOMES = ("waypost_held_outcomes", MetricKind.GAUGE, (), "Outcomes waiting to be written")
     BREAKER = ("waypost_breaker_open", MetricKind.GAUGE, ("credential",), "1 while a breaker is not closed")
     SCOPES = (

@@ -17,6 +17,7 @@ from litestar.types import ASGIApp
 from tests.contract.clock import StoppedClock
 from tests.contract.sql import settings_of
 from tests.memory.audit import MemoryAudit
+from tests.memory.balance import MemoryBalance
 from tests.memory.bulk import MemoryBulk, MemoryBulkViews, MemoryOptOuts
 from tests.memory.dedup import MemoryDedup
 from tests.memory.device_events import MemoryDeviceEvents
@@ -123,6 +124,7 @@ class InMemory:
         self.audit = MemoryAudit(self.data)
         self.feed = MemoryFeed(self.data, clock)
         self.feed_secret = MemoryFeedSecret()
+        self.balance = MemoryBalance(self.data, clock)
         self.device_events = MemoryDeviceEvents()
         self.outbox = MemoryOutboxView()
 
@@ -171,6 +173,7 @@ class Service:
             defaults,
             direct,
             backlog=lambda: self.backlog,
+            refused=self.stores.balance.refused,
             checks=checks,
         )
         return Api(

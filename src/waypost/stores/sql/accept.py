@@ -14,11 +14,14 @@ statement a table, COMMIT. What was overtaken (a key, an id) is rolled back, dec
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
+from waypost.domain.balance import Count
 from waypost.domain.dedup import Claim, ClaimKind
-from waypost.domain.ids import NotificationId
+from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.moves import NotificationMoved
+from waypost.domain.notification import Lane
 from waypost.domain.status import NotificationStatus
 from waypost.ports.dedup import Claimed
 from waypost.ports.work import Acceptance, Accepted, Conflicting, Duplicate, NewNotification, Replay
@@ -50,11 +53,11 @@ def accept_kind(partition_h: int, also: AlsoWrite | None = None) -> OperationKin
     partitions = Partitions(partition_h)
 
     def run(transaction: Transaction, ops: Sequence[Batch]) -> list[list[Acceptance]]:
-        arrivals = Arrivals(
-            transaction, [item for op in ops for item in op if isinstance(item, NewNotification)], partitions
-        )
+        asked = [item for op in ops for item in op if isinstance(item, NewNotification)]
+        arrivals = Arrivals(transaction, asked, partitions)
         answers = [[_answer(arrivals, transaction, item) for item in op] for op in ops]
         numbers = arrivals.write()
+        arrivals.count_requests(asked)
         if also is not None and (fresh := arrivals.fresh()):
             also(transaction, fresh, numbers)
         return answers
@@ -90,6 +93,8 @@ class Arrivals:
             self._reopen({claim.key for claim in claims if claim.kind is ClaimKind.CONTENT} & claimed.ended_badly)
         self._rows: list[tuple[NotificationStatus, int | None, int | None, NotificationId | None, NewNotification]] = []
         self._claims: list[tuple[Claim, NotificationId]] = []
+        self._unkept: Counter[tuple[AppId, Lane, Count]] = Counter()
+        """How many left no row of their own, by why not."""
 
     def _ask_for(self, ids: Sequence[NotificationId]) -> Answer:
         """Ask which of *ids* are known, and whose duplicates they are."""
@@ -109,6 +114,7 @@ class Arrivals:
         notification = arrival.notification
         if notification.id in self._known:
             first_id = self._known[notification.id]
+            self._unkept[notification.app, notification.lane, Count.REPEATED] += 1
             return Accepted(notification.id, new=False) if first_id is None else Duplicate(first_id, notification.id)
         for claim in sorted(arrival.claims, key=_content_last) if len(arrival.claims) > 1 else arrival.claims:
             claimed = self._claimed.get(claim.key)
@@ -123,7 +129,10 @@ class Arrivals:
             self._keep(arrival, claimed.first_id)
             self._claim([each for each in arrival.claims if each is not claim], claimed.first_id)
             return Duplicate(claimed.first_id, arrival.notification.id)
-        return Duplicate(claimed.first_id) if claimed.body_hash == claim.body_hash else Conflicting(claimed.first_id)
+        is_repeat = claimed.body_hash == claim.body_hash
+        why = Count.REPEATED if is_repeat else Count.CONFLICTING
+        self._unkept[arrival.notification.app, arrival.notification.lane, why] += 1
+        return Duplicate(claimed.first_id) if is_repeat else Conflicting(claimed.first_id)
 
     def _claim(self, claims: Sequence[Claim], first_id: NotificationId) -> None:
         """Let *claims* stand for *first_id* from now on."""
@@ -151,10 +160,22 @@ class Arrivals:
         """Return those of what was kept that are leasable now."""
         return [arrival for _, due_at, _, _, arrival in self._rows if due_at == 0]
 
+    def count_requests(self, asked: Sequence[NewNotification]) -> None:
+        """Count what was *asked* for, whatever the answer, and what of it is not kept."""
+        for (app, lane), n in Counter([(each.notification.app, each.notification.lane) for each in asked]).items():
+            self._transaction.tally(app, lane, Count.REQUESTS, n)
+        for (app, lane, why), n in self._unkept.items():
+            self._transaction.tally(app, lane, why, n)
+
+    def kept(self) -> list[NewNotification]:
+        """Return what is stored for the first time."""
+        return [arrival for *_, arrival in self._rows]
+
     def write(self) -> Sequence[int]:
         """Write all that was kept; return its numbers."""
         if not self._rows:
             return ()
+        self._count_accepted()
         connection = self._transaction.connection
         notifications: list[Row] = []
         plain: list[Row] = []
@@ -173,6 +194,11 @@ class Arrivals:
         connection.insert_all("INSERT INTO content (seq, body) VALUES ", "(?, ?)", contents)
         dedup.claim(self._transaction, self._claims, self._partitions)
         return numbers
+
+    def _count_accepted(self) -> None:
+        notifications = [arrival.notification for *_, duplicate_of, arrival in self._rows if duplicate_of is None]
+        for (app, lane), n in Counter([(each.app, each.lane) for each in notifications]).items():
+            self._transaction.tally(app, lane, Count.ACCEPTED, n)
 
 
 def _content_last(claim: Claim) -> bool:

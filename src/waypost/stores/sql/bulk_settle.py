@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from waypost.domain.balance import Count
 from waypost.domain.notification import Notification
 from waypost.domain.progress import Progress
 from waypost.domain.status import NotificationStatus
@@ -88,6 +89,7 @@ def _run(transaction: Transaction, ops: Sequence[Sequence[PieceSettled]]) -> lis
             else:
                 case.take(transaction, settled.step_of(case.progress, transaction.now))
             born.append(case)
+            transaction.tally(case.progress.app, case.lane, Count.RECIPIENTS, 1)
         _note_written(connection, job, piece)
     connection.insert_all(_INSERT, _VALUES, [case.row(transaction) for case in born])
     plain.write()

@@ -16,6 +16,7 @@ from operator import attrgetter
 from msgspec import Struct
 
 from waypost.domain.amendment import Supersede
+from waypost.domain.balance import Count
 from waypost.domain.ids import SHARDS, AppId, NotificationId
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.settlement import Change, Unsure
@@ -132,7 +133,7 @@ class SqlLedger:
 
     async def complete_until(self) -> Instant:
         """See Ledger."""
-        return await self._database.read(_complete_until)
+        return await self._database.read(complete_until)
 
 
 def _begin(transaction: Transaction, ops: Sequence[_Begun]) -> list[dict[str, int]]:
@@ -156,7 +157,8 @@ def _complete(transaction: Transaction, ops: Sequence[Completed]) -> list[None]:
     return [None] * len(ops)
 
 
-def _complete_until(connection: Connection) -> Instant:
+def complete_until(connection: Connection) -> Instant:
+    """Find the time up to which every part of the log is recorded; 0 where there is none."""
     (until,) = connection.execute(_UNTIL).fetchone()
     return Instant(until or 0)
 
@@ -172,6 +174,8 @@ def _record(transaction: Transaction, ops: Sequence[_Recording], partition_h: in
     for notification in notifications:
         arrivals.take(NewNotification(notification))
     arrivals.write()
+    for each in arrivals.kept():  # who asked for more was answered elsewhere
+        transaction.tally(each.notification.app, each.notification.lane, Count.REQUESTS, 1)
     arrived = [entry for entry in entries if isinstance(entry, Arrived)]
     claims = [(each, entry.notification.id) for entry in arrived for each in entry.claims]
     gone = dedup.forgotten(transaction, [each.key for each, _ in claims])
@@ -216,7 +220,7 @@ def _has_intents(connection: Connection) -> bool:
 def _close(transaction: Transaction, ops: Sequence[int]) -> list[int]:
     connection = transaction.connection
     over: dict[NotificationId, list[Change]] = {}
-    until = min(later(transaction.now, -PATIENCE_MS), _complete_until(connection))
+    until = min(later(transaction.now, -PATIENCE_MS), complete_until(connection))
     for lane in Lane:
         for one, n, attempt, code, due_at in connection.execute(_INTENTS, (lane, until, max(ops))).fetchall():
             over.setdefault(one, []).append(Change(n, attempt, Unsure(code or "unanswered"), due_at))

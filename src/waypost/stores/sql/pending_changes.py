@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
+from waypost.domain.balance import delivery_changes
 from waypost.domain.delivery import Receipt
 from waypost.domain.ids import SHARDS, NotificationId
 from waypost.domain.notification import Lane
@@ -84,6 +85,8 @@ class PendingChange:
         transaction.moves += step.moves
         self.is_new_list |= step.routed
         self.changed.update(each.n for each in step.changed)
+        for word, n in delivery_changes(step):
+            transaction.tally(after.app, self.lane, word, n)
         self.moved |= step.routed or after.withdrawn != before.withdrawn
         if after.receipts is not None or after.is_final:
             self.due_at = None

@@ -6,11 +6,15 @@ Most notifications go it; so their receipts are written without going through ev
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from waypost.domain.balance import DELIVERY_COUNTS, Count
+from waypost.domain.ids import AppId
 from waypost.domain.moves import DeliveryMoved
+from waypost.domain.notification import Lane
 from waypost.domain.settlement import Sent
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.ports.work import Settled
@@ -42,6 +46,8 @@ class PlainSettlements:
         self._row_key = transaction.connection.dialect.row_key
         self._receipts: list[Row] = []
         self._keys: list[Any] = []
+        self._taken: Counter[tuple[AppId, Lane]] = Counter()
+        """How many deliveries were taken, by app and lane."""
 
     def take(self, case: PendingChange, settled: Settled) -> None:
         """Finish a notification of which nothing but its row is stored yet."""
@@ -54,6 +60,7 @@ class PlainSettlements:
         """Write the receipts of a notification."""
         moves = self._transaction.moves
         progress = case.progress
+        self._taken[progress.app, case.lane] += len(settled.changes)
         targets = {target.n: target for target in settled.targets or ()}
         for change in settled.changes:
             target, made, settlement = targets[change.n], change.made, change.settlement
@@ -70,6 +77,9 @@ class PlainSettlements:
     def write(self) -> None:
         """Write all plain settlements."""
         connection = self._transaction.connection
+        for (app, lane), n in self._taken.items():
+            self._transaction.tally(app, lane, Count.TARGETS, n)
+            self._transaction.tally(app, lane, DELIVERY_COUNTS[_SENT], n)
         if self._receipts:
             connection.insert_all(_INSERT, _VALUES, self._receipts)
         if self._keys:

@@ -7,6 +7,7 @@ notification  status pending, round + 1, the new expires_at; one that never had 
 
 from __future__ import annotations
 
+from waypost.domain.balance import delivery_changes, forgotten
 from waypost.domain.ids import SHARDS
 from waypost.domain.notification import Lane
 from waypost.domain.progress import Progress
@@ -49,8 +50,12 @@ def replay(transaction: Transaction, order: Replay) -> Acceptance:
     if step is None:
         return NotReplayable(known=True)
     shard %= SHARDS  # among those that workers own, also where the log carried the round before
+    changes = [*delivery_changes(step)]
     if step.progress.receipts is None and receipts:
         connection.execute(_FORGET, (order.notification_id,))
+        changes += forgotten(receipts.values())
+    for word, n in changes:
+        transaction.tally(order.app, lane, word, n)
     rows = [receipt_row(each, order.app, shard, lane) for each in step.changed]
     connection.insert_all(REPLACE_RECEIPT, RECEIPT_VALUES, rows)
     due_at = order.at if step.progress.receipts is None else None

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from waypost.domain.balance import DELIVERY, DROPPED
 from waypost.domain.ids import first_id_at
 from waypost.domain.time import DAY_MS, HOUR_MS, Instant
 from waypost.ports.clock import Clock
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.engine import Months
-from waypost.stores.sql.rows import execute_in
+from waypost.stores.sql.rows import execute_in, select_in
 from waypost.stores.sql.transaction import OperationKind, Transaction
 from waypost.telemetry import Event, Metric
 
@@ -37,7 +38,12 @@ _FOLDED = "DELETE FROM counter WHERE hour > 0 AND hour < ?"
 _HOURS_APART = 48
 """Hours that clocks may differ: nobody's is so wrong that it still counts in what is older."""
 _PAGE = 500
-_OLD = "SELECT seq, id FROM notification WHERE id < ? AND finished_at < ? ORDER BY id LIMIT ?"
+_OLD = "SELECT seq, id, app, lane, status FROM notification WHERE id < ? AND finished_at < ? ORDER BY id LIMIT ?"
+_RECEIPTS = (
+    "SELECT notification.app, notification.lane, receipt.status, count(*) FROM notification"
+    " JOIN receipt ON notification_id = id WHERE id IN ({keys})"
+    " GROUP BY notification.app, notification.lane, receipt.status"
+)
 
 
 class _Page(Struct, frozen=True):
@@ -97,6 +103,10 @@ def _drop_page(transaction: Transaction, page: _Page) -> int:
     connection = transaction.connection
     rows = connection.execute(_OLD, (first_id_at(page.before), page.before, page.n)).fetchall()
     ids = [row[1] for row in rows]
+    for _, _, app, lane, status in rows:
+        transaction.tally(app, lane, f"{DROPPED}{status}", 1)
+    for app, lane, status, n in select_in(connection, _RECEIPTS, ids):
+        transaction.tally(app, lane, f"{DROPPED}{DELIVERY}{status}", n)
     execute_in(connection, "DELETE FROM receipt WHERE notification_id IN ({keys})", ids)
     execute_in(connection, "DELETE FROM content WHERE seq IN ({keys})", [row[0] for row in rows])
     execute_in(connection, "DELETE FROM notification WHERE id IN ({keys})", ids)

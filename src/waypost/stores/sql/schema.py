@@ -88,6 +88,7 @@ receipt = Table(
     Index("receipt_due", "lane", "due_at", "shard", sqlite_where=text("due_at IS NOT NULL")),
     Index("receipt_due_of_app", "lane", "app", "due_at", "shard", sqlite_where=text("due_at IS NOT NULL")),
     Index("receipt_parked", "parked", "due_at", "shard", sqlite_where=text("parked IS NOT NULL")),
+    Index("receipt_waiting", "lane", "app", sqlite_where=text("due_at IS NULL AND status = 'pending'")),
     Index("receipt_dead", "app", "notification_id", "n", sqlite_where=text("dead = 1")),
     sqlite_with_rowid=False,
 )
@@ -122,8 +123,8 @@ counter = Table(
     Column("app", Text, primary_key=True),
     Column("lane", Text, primary_key=True),
     Column("hour", Integer, primary_key=True),  # hours since 1970; PostgreSQL: a part that one process moves at a time
-    Column("status", Text, primary_key=True),
-    Column("delta", Integer, nullable=False),  # notifications that came into this status less those that left it
+    Column("status", Text, primary_key=True),  # of notifications, or another word of domain/balance.py
+    Column("delta", Integer, nullable=False),  # how many came into this status less those that left it
     sqlite_with_rowid=False,
 )
 

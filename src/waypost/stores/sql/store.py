@@ -10,6 +10,7 @@ from waypost.ports.clock import Clock
 from waypost.ports.peers import Peers
 from waypost.stores.sql.added import AddedTable, names_of_notifications
 from waypost.stores.sql.audit import SqlAudit
+from waypost.stores.sql.balance import SqlBalance
 from waypost.stores.sql.bulk import SqlBulk
 from waypost.stores.sql.bulk_views import SqlBulkViews
 from waypost.stores.sql.database import Database
@@ -67,9 +68,11 @@ class Store:
         self.erasures = SqlErasures(database, beside)
         self.ledger = SqlLedger(database)
         self.holds = SqlHolds(database)
+        self.balance = SqlBalance(database, clock)
 
     async def close(self) -> None:
         """Write what is queued and close the files and locks."""
+        await self.balance.close()
         await self.database.close()
         await self.shards.close()
 

@@ -44,7 +44,7 @@ class Transaction:
         self._fence = fence
         self.moves: list[Moved] = []
         """The journal row in the making: append to it."""
-        self._deltas: Counter[tuple[AppId, Lane, NotificationStatus]] = Counter()
+        self._deltas: Counter[tuple[AppId, Lane, str]] = Counter()
         self._of_jobs: Counter[tuple[int, NotificationStatus]] = Counter()
 
     @cached_property
@@ -57,6 +57,10 @@ class Transaction:
         self._deltas[app, lane, status] += delta
         if job is not None:
             self._of_jobs[job, status] += delta
+
+    def tally(self, app: AppId, lane: Lane, word: str, n: int) -> None:
+        """Note *n* more of what the balance counts beside the statuses of notifications."""
+        self._deltas[app, lane, word] += n
 
     def finish(self) -> None:
         """Write the counters, in one order for all, and the journal row; the last statements before ``COMMIT``."""

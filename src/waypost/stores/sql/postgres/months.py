@@ -2,6 +2,7 @@
 
 A month of which nothing is kept is detached (milliseconds under the table's lock, given up after half a second of
 waiting) under another name, by which it is then dropped, however long that takes: it is no part of the table any more.
+What goes with it is counted in the same transaction, for the balance.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import psycopg
 from msgspec import Struct
 from psycopg import errors, sql
 
+from waypost.domain.balance import DELIVERY, DROPPED
 from waypost.domain.time import Instant
 from waypost.stores.sql.postgres.partitions import (
     BY_ID,
@@ -42,6 +44,19 @@ _NEEDED = (
     " OR EXISTS (SELECT 1 FROM bulk_job WHERE number >= {low} AND number < {high})"
 )
 
+_COUNT_GONE = (
+    "INSERT INTO counter (app, lane, hour, status, delta)"
+    " SELECT app, lane, 0, {word} || status, count(*) FROM {notification} GROUP BY app, lane, status"
+    " ON CONFLICT (app, lane, hour, status) DO UPDATE SET delta = counter.delta + excluded.delta"
+)
+_COUNT_RECEIPTS_GONE = (
+    "INSERT INTO counter (app, lane, hour, status, delta)"
+    " SELECT told.app, told.lane, 0, {word} || gone.status, count(*)"
+    " FROM {receipt} AS gone JOIN {notification} AS told ON told.id = gone.notification_id"
+    " GROUP BY told.app, told.lane, gone.status"
+    " ON CONFLICT (app, lane, hour, status) DO UPDATE SET delta = counter.delta + excluded.delta"
+)
+
 
 class Dropped(Struct, frozen=True):
     """The result of dropping months that are over."""
@@ -66,10 +81,26 @@ def drop_months(connection: Connection, before: Instant) -> Dropped:
     for month in _past(connection, BY_NUMBER, before):
         if not _is_content_needed(connection, month):
             undropped += _detach(connection, month, (BY_NUMBER,))
-    doomed = [row[0] for row in connection.execute(_DOOMED).fetchall()]
+    doomed = sorted(row[0] for row in connection.execute(_DOOMED).fetchall())
     for name in doomed:
-        connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(name)))
+        receipts = name.replace("notification", "receipt")
+        if receipts != name and receipts in doomed:
+            _count_gone(connection, name, receipts)
+    for name in doomed:
+        connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(name)))
     return Dropped(len(doomed), tuple(undropped))
+
+
+def _count_gone(connection: Connection, notifications: str, receipts: str) -> None:
+    """Count what two detached tables hold, and drop them with it: it is counted once."""
+    notification, receipt = sql.Identifier(notifications), sql.Identifier(receipts)
+    counts = sql.SQL(_COUNT_GONE).format(word=DROPPED, notification=notification)
+    of_receipts = sql.SQL(_COUNT_RECEIPTS_GONE)
+    with connection.transaction():
+        connection.execute(b"SET LOCAL statement_timeout = 0")  # it reads a month from end to end
+        connection.execute(counts)
+        connection.execute(of_receipts.format(word=DROPPED + DELIVERY, notification=notification, receipt=receipt))
+        connection.execute(sql.SQL("DROP TABLE {}, {}").format(notification, receipt))
 
 
 def _past(connection: Connection, table: str, before: Instant) -> list[datetime]:

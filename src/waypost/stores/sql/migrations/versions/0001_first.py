@@ -44,6 +44,7 @@ CREATE TABLE receipt (
 CREATE INDEX receipt_due ON receipt (lane, due_at, shard) WHERE due_at IS NOT NULL;
 CREATE INDEX receipt_due_of_app ON receipt (lane, app, due_at, shard) WHERE due_at IS NOT NULL;
 CREATE INDEX receipt_parked ON receipt (parked, due_at, shard) WHERE parked IS NOT NULL;
+CREATE INDEX receipt_waiting ON receipt (lane, app) WHERE due_at IS NULL AND status = 'pending';
 CREATE INDEX receipt_dead ON receipt (app, notification_id, n) WHERE dead = 1;
 
 CREATE TABLE dedup_slice (slice INTEGER NOT NULL PRIMARY KEY, until INTEGER NOT NULL);
@@ -153,6 +154,7 @@ CREATE TABLE receipt (
 CREATE INDEX receipt_due ON receipt (lane, due_at, shard, notification_id, n) WHERE due_at IS NOT NULL;
 CREATE INDEX receipt_due_of_app ON receipt (lane, app, due_at, shard, notification_id, n) WHERE due_at IS NOT NULL;
 CREATE INDEX receipt_parked ON receipt (parked, due_at, shard, notification_id, n) WHERE parked IS NOT NULL;
+CREATE INDEX receipt_waiting ON receipt (lane, app) WHERE due_at IS NULL AND status = 'pending';
 CREATE INDEX receipt_dead ON receipt (app, notification_id, n) WHERE dead = 1;
 CREATE TABLE receipt_rest PARTITION OF receipt DEFAULT;
 

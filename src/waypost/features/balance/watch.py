@@ -1,0 +1,62 @@
+"""The watch over the balance: it looks often, and tells once of what has been off for a minute."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from waypost.domain.balance import Line, Place, Sheet
+from waypost.domain.time import MINUTE_MS, Instant
+from waypost.ports.balance import BalanceSheet
+from waypost.ports.clock import Clock
+from waypost.telemetry import Event, Metric, Telemetry
+
+LOOK_S: Final = 15.0
+"""Seconds between two looks."""
+_PAUSE: Final = 20
+"""How many times as long as a look took the next one waits at least, however much is open."""
+
+
+class BalanceWatch:
+    """The watch of one process."""
+
+    def __init__(self, telemetry: Telemetry, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._telemetry = telemetry
+        self._monotonic = monotonic
+        self._off: dict[tuple[Place, Line], Instant] = {}
+        """Since when each line is off."""
+        self._told: set[tuple[Place, Line]] = set()
+        self._next_s = 0.0
+
+    async def look(self, balance: BalanceSheet, clock: Clock) -> None:
+        """Look whether *balance* adds up, unless the last look took long and was a moment ago."""
+        since_s = self._monotonic()
+        if since_s < self._next_s:
+            return
+        sheet = await balance.read()
+        now_s = self._monotonic()
+        self._next_s = now_s + _PAUSE * (now_s - since_s) - LOOK_S
+        self.take(sheet, clock.now())
+
+    def take(self, sheet: Sheet, now: Instant) -> None:
+        """Set the metric, and tell of what is off for a minute, and of what was."""
+        off = {(place, line): n for place, each in sheet.balances.items() for line, n in each.differences.items()}
+        by_line: Counter[Line] = Counter()
+        for (_, line), n in off.items():
+            by_line[line] += abs(n)
+        for line in Line:
+            self._telemetry.gauge(Metric.BALANCE_DIFFERENCE, by_line[line], line=line)
+        for what in self._told - off.keys():
+            self._tell(Event.BALANCE_RESTORED, *what)
+        self._told &= off.keys()
+        self._off = {what: self._off.get(what, now) for what in off}
+        for what, n in off.items():
+            if what not in self._told and now - self._off[what] >= MINUTE_MS:
+                self._told.add(what)
+                self._tell(Event.BALANCE_OFF, *what, difference=n)
+
+    def _tell(self, event: Event, place: Place, line: Line, **more: int) -> None:
+        app, lane = place
+        self._telemetry.event(event, app=app, lane=lane, line=line, **more)
