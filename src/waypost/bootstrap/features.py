@@ -21,6 +21,7 @@ from waypost.features.keys import KEYS
 from waypost.features.marks import MARKS
 from waypost.features.opt_outs import OPT_OUTS
 from waypost.features.receipts import RECEIPTS
+from waypost.features.recovery import RECOVERY
 from waypost.features.webhooks import WEBHOOKS
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from waypost.domain.ids import AppId, UserId
     from waypost.domain.recipient import FactsReader
     from waypost.domain.routing import Renderer, Rule
-    from waypost.features.parts import Ground, Parts
+    from waypost.features.parts import FeatureDuty, Ground, Parts
     from waypost.ports.clock import Clock
     from waypost.ports.devices import Devices
     from waypost.ports.work import Work
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from waypost.stores.sql.store import Store
     from waypost.telemetry import Telemetry
 
-FEATURES: tuple[Feature, ...] = (BULK, OPT_OUTS, ERASURE, AUDIT, KEYS, MARKS, RECEIPTS, CALLBACKS, WEBHOOKS)
+FEATURES: tuple[Feature, ...] = (BULK, OPT_OUTS, ERASURE, AUDIT, KEYS, MARKS, RECEIPTS, CALLBACKS, WEBHOOKS, RECOVERY)
 """The list of features, to which each new one is added."""
 
 
@@ -118,7 +119,7 @@ def with_features(duty_context: DutyContext, grounds: Mapping[str, Ground]) -> D
         duty_context,
         readers=[Reader(name, partial(take, on)) for _, parts, on in each for name, take in parts.readers.items()],
         duties=[
-            Duty(duty.role, duty.name, duty.every_s, partial(duty.act, on))
+            Duty(duty.role, duty.name, _every_s(duty, on), partial(duty.act, on))
             for _, parts, on in each
             for duty in parts.duties
         ],
@@ -143,6 +144,10 @@ def parts_of(feature: Feature) -> Parts:
 
 def _each() -> Iterator[tuple[str, Parts]]:
     return ((feature.name, parts_of(feature)) for feature in FEATURES)
+
+
+def _every_s(duty: FeatureDuty, ground: Ground) -> float:
+    return duty.every_s(ground) if callable(duty.every_s) else duty.every_s
 
 
 def _settings(config: Config, feature: Feature) -> object:
