@@ -160,7 +160,7 @@ def recover(progress: Progress, order: Recover, held: LeasedTargets, now: Instan
     if progress.is_final:
         return unchanged, NotOpen(progress.status)
     if held.whole or held.targets:
-        return unchanged, TooLate(len(held.targets))
+        return unchanged, TooLate(0 if held.whole else len(held.targets))
     match order.remedy:
         case Remedy.LOOK:
             return unchanged, Recovered()

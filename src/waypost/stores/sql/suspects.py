@@ -34,12 +34,12 @@ _UNKNOWN = (
 _OF_ROW = f" AND +shard < {SHARDS}" + _UNKNOWN.format(id="notification.id")
 _OF_RECEIPT = f" AND +shard < {SHARDS}" + _UNKNOWN.format(id="receipt.notification_id")
 _FRESH = (
-    "SELECT id FROM notification INDEXED BY notification_fresh"
-    f" WHERE lane = ? AND app = ? AND due_at = 0{_OF_ROW} ORDER BY seq LIMIT ?"  # noqa: S608 - ours
+    "SELECT id FROM notification INDEXED BY notification_fresh"  # noqa: S608 - conditions of ours
+    f" WHERE lane = ? AND app = ? AND due_at = 0{_OF_ROW} ORDER BY seq LIMIT ?"
 )
 _WHOLE = (
-    "SELECT id FROM notification INDEXED BY notification_due"
-    f" WHERE lane = ? AND due_at > 0 AND due_at <= ?{_OF_ROW} ORDER BY due_at LIMIT ?"  # noqa: S608 - ours
+    "SELECT id FROM notification INDEXED BY notification_due"  # noqa: S608 - conditions of ours
+    f" WHERE lane = ? AND due_at > 0 AND due_at <= ?{_OF_ROW} ORDER BY due_at LIMIT ?"
 )
 _DUE = (
     "SELECT notification_id FROM receipt INDEXED BY receipt_due WHERE lane = ?"  # noqa: S608 - ours
