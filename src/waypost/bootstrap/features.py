@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from waypost.features.parts import FeatureDuty, Ground, Parts
     from waypost.ports.clock import Clock
     from waypost.ports.devices import Devices
+    from waypost.ports.sending_records import SendingRecords
     from waypost.ports.work import Work
     from waypost.runtime.duties import DutyContext
     from waypost.stores.sql.added import AddedTable
@@ -98,13 +99,19 @@ def facts_reader(grounds: Mapping[str, Ground]) -> FactsReader | None:
 
 
 def grounds_of(
-    config: Config, store: Store, work: Work, devices: Devices, clock: Clock, telemetry: Telemetry
+    config: Config,
+    store: Store,
+    work: Work,
+    devices: Devices,
+    clock: Clock,
+    telemetry: Telemetry,
+    records: SendingRecords | None = None,
 ) -> dict[str, Ground]:
     """Build for each feature what its parts work with."""
     from waypost.features.parts import Ground  # noqa: PLC0415 - a worker alone needs it
 
     common = store, work, devices, clock, telemetry, config
-    return {feature.name: Ground(*common, _settings(config, feature)) for feature in FEATURES}
+    return {feature.name: Ground(*common, _settings(config, feature), records) for feature in FEATURES}
 
 
 def with_features(duty_context: DutyContext, grounds: Mapping[str, Ground]) -> DutyContext:
