@@ -27,7 +27,9 @@ class MemorySendingRecords:
     async def note(self, came: Mapping[NotificationId, tuple[RecordStatus, int]]) -> None:
         """See SendingRecords."""
         for one, (status, count) in came.items():
-            self._keep(one, status, count, self._kept_ms)
+            kept = self._of(one)
+            if kept is None or kept[0].status is not RecordStatus.DELIVERED:
+                self._keep(one, status, count, self._kept_ms)
 
     async def read(self, ids: Sequence[NotificationId]) -> dict[NotificationId, SendingRecord]:
         """See SendingRecords."""

@@ -40,7 +40,7 @@ class SendingRecords(Protocol):
         ...
 
     async def note(self, came: Mapping[NotificationId, tuple[RecordStatus, int]]) -> None:
-        """Write what became of each: ``delivered`` or ``failed``, with its retries; the lock ends with it."""
+        """Write what became of each: ``delivered`` or ``failed``, with its retries; what was delivered stays so."""
         ...
 
     async def read(self, ids: Sequence[NotificationId]) -> dict[NotificationId, SendingRecord]:
