@@ -99,6 +99,7 @@ async def test_what_another_seems_to_be_at_is_given_back_until_its_lock_ends(pla
     await place.records.acquire({made.id: 0})
     lease = await place.begin()
     assert [each.notification.id for each in lease.items] == [free.id]
+    await settled(place, lease, sent(0, place.now))
     for _ in range(3):
         await given_back()
         assert (await place.begin()).items == ()
