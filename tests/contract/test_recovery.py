@@ -3,82 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
-from tests.contract.bench import APP, RETRY_MS, Bench, again, notification, parked, sent, targets
+from tests.contract.bench import RETRY_MS, Bench, again, notification, parked, sent, targets
+from tests.contract.recovering import NEVER_RETRIES, POLL_MS, STUCK_MS, Place, place, stuck_with
 from tests.contract.sql import SqlUnderTest
 from tests.contract.wait_scenarios import FALLBACK
-from tests.memory.sending_records import MemorySendingRecords
-from waypost.config import Config
-from waypost.config.settings import AppSettings
-from waypost.domain.amendment import Withdraw
 from waypost.domain.delivery import PUT_OFF
-from waypost.domain.notification import Notification
+from waypost.domain.notification import Lane
 from waypost.domain.recovery import AlertType, Thresholds
 from waypost.domain.sending_record import RecordStatus
 from waypost.domain.status import NotificationStatus
-from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, later
-from waypost.features.parts import Ground
-from waypost.features.recovery.scanning import drop_old, scan
+from waypost.domain.time import DAY_MS, HOUR_MS, later
 from waypost.features.recovery.settings import RecoverySettings
-from waypost.ports.recovery import Alert, AlertQuery, Cleared, How
-from waypost.ports.work import Replay, Settled
+from waypost.ports.recovery import Cleared
+from waypost.ports.work import Settled
 from waypost.stores.sql.recovery import CLAIM_MS
-from waypost.stores.sql.transaction import OperationKind, Transaction
-from waypost.telemetry.sink import Silent
 
 pytestmark = pytest.mark.asyncio
 N = NotificationStatus
-STUCK_MS, POLL_MS = 5 * MINUTE_MS, MINUTE_MS
-NEVER_RETRIES = RecoverySettings(auto_retry=False)
-
-
-class Place:
-    """A worker on a store, and the recovery beside it."""
-
-    def __init__(self, store: SqlUnderTest, bench: Bench, settings: RecoverySettings) -> None:
-        self.bench = bench
-        self.store = store._workers[id(bench.worker)]
-        self.records: MemorySendingRecords | None = None
-        self._settings = settings
-
-    @property
-    def ground(self) -> Ground:
-        """What the feature works with."""
-        config, clock = Config(apps={APP: AppSettings()}), self.bench.clock
-        store, work = self.store, self.bench.worker
-        return Ground(store, work, store.devices, clock, Silent(), config, self._settings, self.records)
-
-    async def scan(self) -> None:
-        """One search, a poll after the last."""
-        self.bench.clock.advance(POLL_MS)
-        await scan(self.ground)
-
-    async def alerts(self) -> list[Alert]:
-        """All alerts of the app."""
-        return list(await self.store.recovery.alerts(AlertQuery(APP)))
-
-    async def by_hand(self, sql: str, *values: Any) -> None:
-        """Change a row in a way that no worker does."""
-        await self.store.database.commits.submit(_BY_HAND, (sql, values))
-
-
-def _by_hand(transaction: Transaction, orders: Sequence[tuple[str, tuple[Any, ...]]]) -> list[None]:
-    for order in orders:
-        transaction.connection.execute(*order)
-    return [None] * len(orders)
-
-
-_BY_HAND: OperationKind[tuple[str, tuple[Any, ...]], None] = OperationKind("by_hand", _by_hand, durable=False)
-
-
-async def place(store: SqlUnderTest, settings: RecoverySettings = NEVER_RETRIES) -> Place:
-    """A worker that has all shards, and the recovery beside it."""
-    (worker,) = await store.open_workers(1)
-    return Place(store, Bench(store, worker), settings)
 
 
 async def test_what_nobody_takes_is_an_alert_after_five_minutes_and_not_before(ledger_store: SqlUnderTest) -> None:
@@ -189,6 +133,21 @@ async def test_a_deep_backlog_that_moves_raises_no_alert(ledger_store: SqlUnderT
     assert await here.store.recovery.suspects(later(here.bench.now, 1), 9) == []
 
 
+async def test_a_search_takes_up_no_more_than_a_batch_and_the_next_one_goes_on(ledger_store: SqlUnderTest) -> None:
+    """S4-52: of every queue its turn."""
+    here = await place(ledger_store, RecoverySettings(auto_retry=False, batch=4))
+    await here.bench.accept(*[notification(here.bench.now, user=f"u{n}") for n in range(5)])
+    other = await here.bench.accepted(lane=Lane.LOW)
+    here.bench.clock.advance(STUCK_MS)
+    counts = []
+    for _ in range(4):
+        await here.scan()
+        counts.append(len(await here.store.recovery.suspects(later(here.bench.now, 1), 99)))
+        counts.append(len(await here.alerts()))
+    assert counts == [4, 0, 2, 4, 0, 6, 0, 6]
+    assert other.id in {each.notification_id for each in await here.alerts()}
+
+
 async def test_what_no_provider_was_asked_for_is_offered_once_more_then_an_alert(ledger_store: SqlUnderTest) -> None:
     here = await place(ledger_store, RecoverySettings())
     made = await here.bench.accepted()
@@ -227,20 +186,6 @@ async def test_two_workers_never_take_the_same_suspect(ledger_store: SqlUnderTes
     assert await first.claim(ids, "one", later(one.now, HOUR_MS)) == []
 
 
-async def stuck_with(here: Place, status: RecordStatus | None, retries: int) -> Notification:
-    """A notification whose retry nobody takes, with what the record says of it."""
-    here.records = MemorySendingRecords(here.bench.clock, DAY_MS, DAY_MS)
-    made = await here.bench.accepted()
-    lease, item = await here.bench.take_one()
-    await here.bench.settle_first(lease, item, 1, again(0, here.bench.now))
-    if status is RecordStatus.PROCESSING:
-        await here.records.acquire({made.id: retries})
-    elif status is not None:
-        await here.records.note({made.id: (status, retries)})
-    here.bench.clock.advance(RETRY_MS + STUCK_MS)
-    return made
-
-
 async def test_a_ghost_is_healed_by_one_search_without_an_alert(ledger_store: SqlUnderTest) -> None:
     """S4-56, S4-58, S4-59: the record says delivered, the store says processing; the journal tells of its end."""
     here = await place(ledger_store)
@@ -274,65 +219,3 @@ async def test_the_record_decides(
         [] if said is None else [(status.value if status else None, True)]
     )
     assert len(alerts) == (0 if said is None else 1)
-
-
-async def alerted(here: Place) -> tuple[Notification, Alert]:
-    """A notification with an open alert."""
-    made = await stuck_with(here, None, 0)
-    await here.scan()
-    await here.scan()
-    (alert,) = await here.alerts()
-    return made, alert
-
-
-async def test_an_alert_closes_itself_and_goes_a_day_later(ledger_store: SqlUnderTest) -> None:
-    """S4-64, S4-65: whatever ended its notification."""
-    here = await place(ledger_store)
-    made, alert = await alerted(here)
-    lease, item = await here.bench.take_one()
-    await here.bench.settle_rest(lease, item, sent(0, here.bench.now, attempt=2))
-    await here.scan()
-    (closed,) = await here.alerts()
-    assert (closed.how, closed.resolved_at, closed.raised_at) == (How.ENDED, here.bench.now, alert.raised_at)
-    assert await here.store.recovery.alerts(AlertQuery(APP, resolved=False)) == []
-    here.bench.clock.advance(DAY_MS)
-    assert await drop_old(here.ground, here.bench.now) == 0
-    assert await drop_old(here.ground, later(here.bench.now, 1)) == 1
-    assert await here.alerts() == []
-    assert await here.bench.status(made) == N.SENT
-
-
-async def test_what_is_stuck_again_is_an_alert_again(ledger_store: SqlUnderTest) -> None:
-    here = await place(ledger_store)
-    made, first = await alerted(here)
-    recovery = here.store.recovery
-    assert await recovery.resolve(APP, made.id, How.RETRIED, here.bench.now)
-    assert not await recovery.resolve(APP, made.id, How.RESOLVED, here.bench.now)
-    await here.scan()
-    await here.scan()
-    (second,) = await here.alerts()
-    assert (second.resolved_at, second.how) == (None, None)
-    assert second.raised_at > first.raised_at
-
-
-async def test_an_alert_goes_with_its_notification(ledger_store: SqlUnderTest) -> None:
-    """Erased with the user, dropped by retention."""
-    here = await place(ledger_store)
-    made, _ = await alerted(here)
-    await here.bench.worker.amend([Withdraw(APP, made.id, "cancelled")], here.bench.now)
-    keeps = here.store.retention
-    here.bench.clock.advance(2 * DAY_MS)
-    before = later(here.bench.now, -SECOND_MS)
-    assert await keeps.drop_before(before, 100) == 1
-    await keeps.drop_whole(before)
-    assert await here.alerts() == []
-
-
-async def test_replayed_work_is_no_suspect_of_its_first_round(ledger_store: SqlUnderTest) -> None:
-    here = await place(ledger_store)
-    made, _ = await alerted(here)
-    await here.bench.worker.amend([Withdraw(APP, made.id, "cancelled")], here.bench.now)
-    await here.bench.accept(Replay(APP, made.id, here.bench.now, later(here.bench.now, DAY_MS)))
-    await here.scan()
-    await here.scan()
-    assert [each.resolved_at is None for each in await here.alerts()] == [False]

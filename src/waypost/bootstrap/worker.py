@@ -108,9 +108,7 @@ async def work(
         senders = {name: credential.sender for name, credential in credentials.items()}
         rates = rate_gates(config, on.limiter, clock, telemetry)
         limits = EntrypointLimits(bounds_of(config), for_entrypoints(config, on.limiter, clock), clock, telemetry)
-        grounds = features.grounds_of(
-            config, on.store, on.stack_parts.work, on.devices, clock, telemetry, on.records
-        )
+        grounds = features.grounds_of(config, on.store, on.stack_parts.work, on.devices, clock, telemetry, on.records)
         context = context_of(
             config,
             on.stack_parts,

@@ -75,7 +75,7 @@ class Recovery(Protocol):
     """The suspects and the alerts of a store."""
 
     async def search(self, thresholds: Thresholds, now: Instant, n: int) -> Sequence[Stuck]:
-        """Find at most *n* new suspects of each kind, and note them; what has an open alert is none.
+        """Find at most *n* new suspects, queues taking turns, and note them; what has an open alert is none.
 
         Only the first in each queue are looked at, and a page of what is open: the next call goes on from there.
         """

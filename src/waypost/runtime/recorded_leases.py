@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final, assert_never
 
 from msgspec import Struct
@@ -76,10 +77,8 @@ class RecordedLeases:
                 came[each.notification.id] = status, begun.retries
                 del self._begun[each.notification.id]
         if came:
-            try:
+            with suppress(Unavailable):  # Redis reports its outage itself; the lock ends in time
                 await self._records.note(came)
-            except Unavailable:
-                pass  # Redis reports its outage itself; the lock ends in time
         return await self._work.settle(lease, settled)
 
     async def _free(self, lease: Lease) -> Sequence[WorkItem]:

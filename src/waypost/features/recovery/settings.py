@@ -15,7 +15,7 @@ class RecoverySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     poll_s: Seconds = 60.0
     """Seconds between two searches."""
     batch: Annotated[int, Meta(ge=1, le=1_000)] = 50
-    """The most notifications of each kind that one search takes up."""
+    """The most notifications that one search takes up."""
     processing_stuck_s: Seconds = 300.0
     """Seconds after which a target that is due, and that nobody settles, counts as stuck."""
     pending_stuck_s: Seconds = 300.0

@@ -19,6 +19,7 @@ from waypost.domain.ids import SHARDS, NotificationId, first_id_at
 from waypost.domain.notification import Lane
 from waypost.domain.recovery import Standing, Stuck, Thresholds, stuck
 from waypost.domain.time import Instant, later
+from waypost.domain.turns import in_turns
 from waypost.stores.sql.driver import Connection, Row
 from waypost.stores.sql.lease import apps_with_fresh_rows
 from waypost.stores.sql.rows import RECEIPT, receipt_of, select_in
@@ -34,8 +35,8 @@ _UNKNOWN = (
 _OF_ROW = f" AND +shard < {SHARDS}" + _UNKNOWN.format(id="notification.id")
 _OF_RECEIPT = f" AND +shard < {SHARDS}" + _UNKNOWN.format(id="receipt.notification_id")
 _FRESH = (
-    "SELECT id FROM notification INDEXED BY notification_fresh"  # noqa: S608 - conditions of ours
-    f" WHERE lane = ? AND app = ? AND due_at = 0{_OF_ROW} ORDER BY seq LIMIT ?"
+    "SELECT id FROM (SELECT id, created_at FROM notification INDEXED BY notification_fresh"  # noqa: S608 - conditions of ours
+    f" WHERE lane = ? AND app = ? AND due_at = 0{_OF_ROW} ORDER BY seq LIMIT ?) AS heads WHERE created_at <= ?"
 )
 _WHOLE = (
     "SELECT id FROM notification INDEXED BY notification_due"  # noqa: S608 - conditions of ours
@@ -61,24 +62,23 @@ _URGENCIES = {word.value: word for word in Urgency}
 def search(
     connection: Connection, thresholds: Thresholds, now: Instant, n: int, after: NotificationId
 ) -> tuple[list[Stuck], NotificationId]:
-    """Find suspects, at most *n* of each queue, and say behind which id the next walk begins."""
+    """Find at most *n* suspects, queues taking turns, and say behind which id the next walk begins."""
     bound = later(now, -thresholds.processing_ms)
     walked = connection.execute(_WALK, (bound, after, first_id_at(bound), WALK_PAGE)).fetchall()
     unmoved = [row[0] for row in walked if not row[1]]
-    ids = [*_heads(connection, thresholds, now, n), *unmoved[:n]]
+    ids = in_turns(n, [unmoved, *_heads(connection, thresholds, now, n)])
     found = [stuck(each, thresholds, now) for each in standing(connection, list(dict.fromkeys(ids)))]
-    if len(unmoved) > n:
-        return [each for each in found if each is not None], unmoved[n - 1]
     return [each for each in found if each is not None], walked[-1][0] if len(walked) == WALK_PAGE else FIRST
 
 
-def _heads(connection: Connection, thresholds: Thresholds, now: Instant, n: int) -> Iterator[NotificationId]:
+def _heads(connection: Connection, thresholds: Thresholds, now: Instant, n: int) -> Iterator[list[NotificationId]]:
+    """Yield the first ids of each queue that are overdue."""
     pending, processing = later(now, -thresholds.pending_ms), later(now, -thresholds.processing_ms)
     for lane in Lane:
         for app in apps_with_fresh_rows(connection, lane):
-            yield from _ids(connection.execute(_FRESH, (lane, app, n)).fetchall())
-        yield from _ids(connection.execute(_WHOLE, (lane, pending, n)).fetchall())
-        yield from _ids(connection.execute(_DUE, (lane, processing, n)).fetchall())
+            yield _ids(connection.execute(_FRESH, (lane, app, n, pending)).fetchall())
+        yield _ids(connection.execute(_WHOLE, (lane, pending, n)).fetchall())
+        yield _ids(connection.execute(_DUE, (lane, processing, n)).fetchall())
 
 
 def _ids(rows: Sequence[Row]) -> list[NotificationId]:
