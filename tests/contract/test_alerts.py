@@ -9,6 +9,7 @@ from tests.contract.recovering import alerted, place
 from tests.contract.sql import SqlUnderTest
 from waypost.domain.amendment import Withdraw
 from waypost.domain.ids import UserId
+from waypost.domain.sending_record import RecordStatus
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, SECOND_MS, later
 from waypost.features.recovery.scanning import drop_old
@@ -35,6 +36,17 @@ async def test_an_alert_closes_itself_and_goes_a_day_later(ledger_store: SqlUnde
     assert await drop_old(here.ground, later(here.bench.now, 1)) == 1
     assert await here.alerts() == []
     assert await here.bench.status(made) == N.SENT
+
+
+async def test_the_alert_of_a_ghost_closes_itself(ledger_store: SqlUnderTest) -> None:
+    """S4-64: its record comes to say delivered once the alert is open."""
+    here = await place(ledger_store)
+    made, _ = await alerted(here)
+    assert here.records is not None
+    await here.records.note({made.id: (RecordStatus.DELIVERED, 1)})
+    await here.scan()
+    (alert,) = await here.alerts()
+    assert (alert.how, await here.bench.status(made)) == (How.ENDED, N.SENT)
 
 
 async def test_what_is_stuck_again_is_an_alert_again(ledger_store: SqlUnderTest) -> None:

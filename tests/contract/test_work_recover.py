@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.contract.bench import OTHER_APP, RETRY_MS, Bench, again, new_id, parked, sent
+from tests.contract.promised import promise
 from waypost.domain.amendment import Amended, NotOpen, Recover, Recovered, Remedy, TooLate
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Notification
@@ -14,7 +15,7 @@ from waypost.ports.promises import Promise
 from waypost.ports.views import DeadQuery
 from waypost.ports.work import Accepted, Replay, Settled
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.promise(Promise.RECOVERS)]
+pytestmark = [pytest.mark.asyncio, promise(Promise.RECOVERS)]
 
 D, N = DeliveryStatus, NotificationStatus
 

@@ -22,6 +22,7 @@ from waypost.domain.waits import WaitsFor
 
 STUCK = "stuck"
 """The code of a target that ended because nothing moved it."""
+GHOST = "the record says that it was delivered"
 
 
 class AlertType(StrEnum):
@@ -39,7 +40,7 @@ class Thresholds(Struct, frozen=True):
 
 
 class Standing(Struct, frozen=True):
-    """What the store says of an open notification."""
+    """An open notification as the store has it."""
 
     app: AppId
     id: NotificationId
@@ -137,7 +138,7 @@ def decide(
     if record is not None:
         match record.status:
             case RecordStatus.DELIVERED:
-                return Heal(Remedy.SENT, "the record says that it was delivered")
+                return Heal(Remedy.SENT, GHOST)
             case RecordStatus.FAILED if max(record.retry_count, found.standing.retries) >= max_retries:
                 return Heal(Remedy.FAILED, "the record says that it failed, and no retries are left")
             case RecordStatus.FAILED:

@@ -10,7 +10,7 @@ from waypost.domain.time import Instant
 
 
 class RecordStatus(StrEnum):
-    """What the record says of a notification."""
+    """A status that the record has for a notification."""
 
     PROCESSING = "processing"
     DELIVERED = "delivered"

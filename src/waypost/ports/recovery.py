@@ -22,7 +22,7 @@ class Claimed(Struct, frozen=True):
 
 
 class How(StrEnum):
-    """How an alert was resolved."""
+    """A way in which an alert was resolved."""
 
     ENDED = "ended"
     """By itself: its notification is final."""

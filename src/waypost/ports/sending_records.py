@@ -13,7 +13,7 @@ from waypost.domain.sending_record import RecordStatus, SendingRecord
 
 
 class Right(StrEnum):
-    """What the record says to a worker that wants to send (requirements S4-T4)."""
+    """The right of a worker that wants to send, as the record has it (requirements S4-T4)."""
 
     FIRST = "first"
     """Its lock is taken; nobody tried before."""

@@ -34,7 +34,7 @@ _TAKEN: Final = CONFIRMED | {DeliveryStatus.SENT}
 
 
 class _Begun(Struct):
-    """What is known of a notification that is leased with its lock: its targets, and what became of them."""
+    """A notification that is leased with its lock: its targets, and what became of them."""
 
     retries: int
     open: set[int] | None

@@ -5,19 +5,22 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final, assert_never
 
-from waypost.domain.amendment import NotOpen, Recover, Recovered, Remedy, TooLate
+from msgspec.structs import replace
+
+from waypost.domain.amendment import Amended, NotOpen, Recover, Recovered, Remedy, TooLate
 from waypost.domain.errors import Unavailable
-from waypost.domain.ids import NotificationId, format_id
-from waypost.domain.recovery import Heal, Raise, Stuck, Thresholds, decide, stuck
+from waypost.domain.ids import AppId, NotificationId, format_id
+from waypost.domain.recovery import GHOST, Heal, Raise, Stuck, Thresholds, decide, stuck
 from waypost.domain.retry import ErrorClass
 from waypost.domain.sending_record import RecordStatus, SendingRecord
 from waypost.domain.time import SECOND_MS, Instant, later
 from waypost.features.parts import Ground
 from waypost.features.recovery.settings import RecoverySettings
 from waypost.pipeline.sweep import PAGE
-from waypost.ports.recovery import Alert, Claimed, Cleared, Concluded, How, Retried
+from waypost.ports.recovery import Alert, AlertQuery, Claimed, Cleared, Concluded, How, Retried
 from waypost.telemetry import Event, Metric
 
 NO_ANSWER: Final = "; the worker that has it does not answer"
@@ -44,6 +47,7 @@ async def scan(ground: Ground) -> None:
             reason=alert.reason,
         )
         ground.telemetry.count(Metric.ALERTS_RAISED, app=alert.app, type=alert.type)
+    await _heal_alerted_ghosts(ground, now)
     while ended := await recovery.end(now, PAGE):
         for alert in ended:
             tell_resolved(ground, alert, How.ENDED)
@@ -71,6 +75,31 @@ async def _ghosts(ground: Ground, found: Sequence[Stuck]) -> list[NotificationId
     """Return those that were delivered by the record: these need no second look."""
     records = await _records(ground, [each.standing.id for each in found])
     return [one for one, record in records.items() if record.status is RecordStatus.DELIVERED]
+
+
+async def _heal_alerted_ghosts(ground: Ground, now: Instant) -> None:
+    """Tell the store what was sent of what has an open alert: its record came later."""
+    for app in ground.config.apps if ground.records is not None else ():
+        query: AlertQuery | None = AlertQuery(app, resolved=False, limit=PAGE)
+        while query is not None:
+            page = await ground.store.recovery.alerts(query)
+            records = await _records(ground, [each.notification_id for each in page])
+            for one, record in records.items():
+                if record.status is RecordStatus.DELIVERED:
+                    with suppress(Unavailable):  # the next search tries again
+                        (answer,) = await ground.work.amend([Recover(app, one, Remedy.SENT, GHOST)], now)
+                        _tell_recovered(ground, answer, app, one, Remedy.SENT, GHOST)
+            query = replace(query, before=page[-1].notification_id) if len(page) == PAGE else None
+
+
+def _tell_recovered(
+    ground: Ground, answer: Amended, app: AppId, notification_id: NotificationId, remedy: Remedy, why: str
+) -> None:
+    """Report that a remedy was applied, where it was."""
+    if isinstance(answer, Recovered):
+        named = format_id(notification_id)
+        ground.telemetry.event(Event.NOTIFICATION_RECOVERED, app=app, notification_id=named, remedy=remedy, reason=why)
+        ground.telemetry.count(Metric.RECOVERED, app=app, remedy=remedy)
 
 
 async def _records(ground: Ground, ids: Sequence[NotificationId]) -> dict[NotificationId, SendingRecord]:
@@ -118,14 +147,7 @@ async def _heal(
         case Recovered() if remedy is Remedy.LOOK:
             return _alert(found, why, record, now)
         case Recovered():
-            ground.telemetry.event(
-                Event.NOTIFICATION_RECOVERED,
-                app=standing.app,
-                notification_id=format_id(standing.id),
-                remedy=remedy,
-                reason=why,
-            )
-            ground.telemetry.count(Metric.RECOVERED, app=standing.app, remedy=remedy)
+            _tell_recovered(ground, answer, standing.app, standing.id, remedy, why)
             return Retried(standing.id) if remedy is Remedy.AGAIN else Cleared(standing.id)
         case _:
             raise AssertionError("a remedy is answered as one")
