@@ -117,6 +117,19 @@ async def test_what_waits_for_good_reason_is_no_suspect(ledger_store: SqlUnderTe
     assert await bench.status(held) == N.SENT
 
 
+async def test_what_moved_between_two_looks_is_no_suspect(ledger_store: SqlUnderTest) -> None:
+    """It was overdue; then a worker took it, and it waits for its next retry."""
+    here = await place(ledger_store)
+    made = await stuck_with(here, None, 0)
+    await here.scan()
+    assert await here.store.recovery.suspects(later(here.bench.now, 1), 9) == [made.id]
+    lease, item = await here.bench.take_one()
+    await here.bench.settle_rest(lease, item, again(0, here.bench.now, attempt=2, wait_ms=HOUR_MS))
+    await here.scan()
+    assert await here.alerts() == []
+    assert await here.store.recovery.suspects(later(here.bench.now, 1), 9) == []
+
+
 async def test_a_deep_backlog_that_moves_raises_no_alert(ledger_store: SqlUnderTest) -> None:
     """All of it is older than the threshold; each search finds others at the head."""
     here = await place(ledger_store, RecoverySettings(auto_retry=False, batch=5))

@@ -102,20 +102,18 @@ def stuck(standing: Standing, thresholds: Thresholds, now: Instant) -> Stuck | N
         reason = "its time came, and nobody took it" if is_scheduled else "nobody took it"
         return Stuck(standing, AlertType.ORPHANED_PENDING, f"{reason} for {_seconds(begun, now)}")
     bound = later(now, -thresholds.processing_ms)
-    since = _overdue_since(standing, bound)
-    if since is None or since > bound:
+    since = _waits_since(standing)
+    if since > bound:
         return None
     return Stuck(standing, AlertType.STUCK_PROCESSING, f"no change for {_seconds(since, now)}")
 
 
-def _overdue_since(standing: Standing, bound: Instant) -> Instant | None:
-    """Return since when the target that waits longest is overdue; None where each has its time."""
-    open_ones = [each for each in standing.receipts if each.is_open]
-    dated = [each for each in open_ones if each.due_at is not None]
-    overdue = [each for each in dated if (each.due_at or 0) <= bound]
-    if overdue:
-        return min(each.due_at or _last_change(standing, [each]) for each in overdue)
-    return None if dated else _last_change(standing, standing.receipts)
+def _waits_since(standing: Standing) -> Instant:
+    """Return since when a target is due, or when it will be; where none ever will, when something changed last."""
+    dated = [each for each in standing.receipts if each.is_open and each.due_at is not None]
+    if not dated:
+        return _last_change(standing, standing.receipts)
+    return min(each.due_at or _last_change(standing, [each]) for each in dated)
 
 
 def _last_change(standing: Standing, receipts: Sequence[Receipt]) -> Instant:
