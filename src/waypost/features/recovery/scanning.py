@@ -14,7 +14,7 @@ from waypost.domain.amendment import Amended, NotOpen, Recover, Recovered, Remed
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, NotificationId, format_id
 from waypost.domain.recovery import GHOST, Heal, Raise, Stuck, Thresholds, decide, stuck
-from waypost.domain.retry import ErrorClass
+from waypost.domain.retry import ErrorClass, RetryRules
 from waypost.domain.sending_record import RecordStatus, SendingRecord
 from waypost.domain.time import SECOND_MS, Instant, later
 from waypost.features.parts import Ground
@@ -37,7 +37,8 @@ async def scan(ground: Ground) -> None:
     ghosts = await _ghosts(ground, found)
     claimed = await recovery.claim([*suspects, *ghosts], worker_name(), now)
     records = await _records(ground, [each.standing.id for each in claimed])
-    news = [await _look(ground, each, records.get(each.standing.id), now) for each in claimed]
+    looked = [await _look_apart(ground, each, records.get(each.standing.id), now) for each in claimed]
+    news = [each for each in looked if each is not None]
     for alert in await recovery.conclude(news, now):
         ground.telemetry.event(
             Event.ALERT_RAISED,
@@ -106,6 +107,18 @@ async def _records(ground: Ground, ids: Sequence[NotificationId]) -> dict[Notifi
     return {} if ground.records is None or not ids else await ground.records.read(ids)
 
 
+async def _look_apart(ground: Ground, claimed: Claimed, record: SendingRecord | None, now: Instant) -> Concluded | None:
+    """Look at one suspect; None where that fails: it stays claimed for a minute, and the others do not wait."""
+    try:
+        return await _look(ground, claimed, record, now)
+    except Exception as surprise:  # noqa: BLE001 - whatever is wrong with one must not stop the others
+        named = format_id(claimed.standing.id)
+        ground.telemetry.event(
+            Event.STAGE_FAILED, stage="recover", error=type(surprise).__name__, notification_id=named
+        )
+        return None
+
+
 async def _look(ground: Ground, claimed: Claimed, record: SendingRecord | None, now: Instant) -> Concluded:
     """Decide about a suspect, and do what was decided."""
     settings: RecoverySettings = ground.settings
@@ -113,9 +126,9 @@ async def _look(ground: Ground, claimed: Claimed, record: SendingRecord | None, 
     found = stuck(standing, _thresholds(settings), now)
     if found is None:
         return Retried(standing.id) if claimed.was_retried else Cleared(standing.id)
-    policy = ground.config.apps[standing.app].retry.policy_for(
-        standing.retry_policy, standing.urgency, ErrorClass.TRANSIENT
-    )
+    app = ground.config.apps.get(standing.app)
+    rules = RetryRules() if app is None else app.retry
+    policy = rules.policy_for(standing.retry_policy, standing.urgency, ErrorClass.TRANSIENT)
     decision = decide(
         found,
         record,
