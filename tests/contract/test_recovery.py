@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.contract.bench import RETRY_MS, Bench, again, notification, parked, sent, targets
+from tests.contract.bench import OTHER_APP, RETRY_MS, Bench, again, notification, parked, sent, targets
 from tests.contract.recovering import NEVER_RETRIES, POLL_MS, STUCK_MS, Place, place, stuck_with
 from tests.contract.sql import SqlUnderTest
 from tests.contract.wait_scenarios import FALLBACK
@@ -17,7 +17,7 @@ from waypost.domain.sending_record import RecordStatus
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, later
 from waypost.features.recovery.settings import RecoverySettings
-from waypost.ports.recovery import Cleared
+from waypost.ports.recovery import AlertQuery, Cleared
 from waypost.ports.work import Settled
 from waypost.stores.sql.recovery import CLAIM_MS
 
@@ -115,6 +115,17 @@ async def test_what_waits_for_good_reason_is_no_suspect(ledger_store: SqlUnderTe
         assert await here.alerts() == []
     await bench.settle_first(lease, item, 1, sent(0, bench.now))
     assert await bench.status(held) == N.SENT
+
+
+async def test_one_of_an_app_that_was_taken_out_stops_no_other(ledger_store: SqlUnderTest) -> None:
+    here = await place(ledger_store)
+    await here.bench.accepted(app=OTHER_APP)
+    made = await here.bench.accepted()
+    here.bench.clock.advance(STUCK_MS)
+    await here.scan()
+    await here.scan()
+    assert [each.notification_id for each in await here.alerts()] == [made.id]
+    assert len(await here.store.recovery.alerts(AlertQuery(OTHER_APP))) == 1
 
 
 async def test_what_moved_between_two_looks_is_no_suspect(ledger_store: SqlUnderTest) -> None:
