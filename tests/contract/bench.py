@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from tests.amending import withdraw
 from tests.contract.stores import LEASE_MS, StoreUnderTest
-from waypost.domain.amendment import Amended, Confirm, Confirmation, Withdrawal
+from waypost.domain.amendment import Amended, Confirm, NotOpen, TooLate, Withdrawal, Withdrawn
 from waypost.domain.channel import Channel
 from waypost.domain.content import Content
 from waypost.domain.dedup import Claim, ClaimKind, body_hash, content_key, idempotency_key
@@ -209,7 +209,7 @@ class Bench:
     async def withdraw(self, made: Notification, why: str = "cancelled by the caller") -> Withdrawal:
         """Withdraw one notification."""
         answer = (await withdraw(self.worker, made.app, [made.id], why, self.now))[0]
-        assert not isinstance(answer, Confirmation)
+        assert isinstance(answer, Withdrawn | TooLate | NotOpen)
         return answer
 
     async def confirm(self, made: Notification, n: int, status: DeliveryStatus = DeliveryStatus.DELIVERED) -> Amended:

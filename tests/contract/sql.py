@@ -14,7 +14,6 @@ from tests.contract.party import Party
 from tests.contract.stores import Strikes
 from tests.journeys.harness import until
 from waypost.bootstrap.features import FEATURES, parts_of, tables
-from waypost.bootstrap.live import hub_of
 from waypost.config import Config
 from waypost.domain.ids import SHARDS
 from waypost.features.parts import Ground
@@ -32,7 +31,6 @@ from waypost.ports.outbox import OutboxView
 from waypost.ports.retention import Retention
 from waypost.ports.views import Views
 from waypost.ports.work import Work
-from waypost.runtime.peers import NoPeers
 from waypost.stores.sql.connection import SqliteConnection
 from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.journal import SqlJournal
@@ -198,8 +196,7 @@ class SqlUnderTest:
     def strikes_of(self, worker: Work) -> Strikes:
         """See StoreUnderTest."""
         store = self._workers[id(worker)]
-        hub = hub_of(Config(apps={}), store.feed, NoPeers(), self.clock, self.telemetry)
-        on = Ground(store, worker, store.devices, self.clock, self.telemetry, Config(apps={}), hub, None)
+        on = Ground(store, worker, store.devices, self.clock, self.telemetry, Config(apps={}), None)
         each = [parts_of(feature).erases for feature in FEATURES]
         return [partial(erases, on) for erases in each if erases is not None]
 

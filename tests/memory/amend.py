@@ -7,9 +7,23 @@ from typing import assert_never
 
 from tests.memory.steps import forget_ready, held_of, take, withdraw
 from tests.memory.store import MemoryStore
-from waypost.domain.amendment import Amended, Amendment, Collapse, Confirm, Supersede, Withdraw, together, unknown_to
+from waypost.domain.amendment import (
+    Amended,
+    Amendment,
+    Collapse,
+    Confirm,
+    Recover,
+    Recovered,
+    Remedy,
+    SingleAmendment,
+    Supersede,
+    Withdraw,
+    together,
+    unknown_to,
+)
 from waypost.domain.ids import NotificationId, created_at
 from waypost.domain.moves import Moved
+from waypost.domain.recovery import recover
 from waypost.domain.time import Instant
 
 
@@ -20,7 +34,7 @@ def amend(store: MemoryStore, order: Amendment, now: Instant, moves: list[Moved]
     return _amend(store, order, now, moves)
 
 
-def _amend(store: MemoryStore, order: Withdraw | Confirm, now: Instant, moves: list[Moved]) -> Amended:
+def _amend(store: MemoryStore, order: SingleAmendment, now: Instant, moves: list[Moved]) -> Amended:
     row = store.rows.get(order.id)
     if row is None or row.notification.app != order.app:
         return unknown_to(order)
@@ -32,6 +46,13 @@ def _amend(store: MemoryStore, order: Withdraw | Confirm, now: Instant, moves: l
             step, answer = row.progress.confirm(order, held_of(store, row, now), now)
             forget_ready(store, step)
             made = take(store, row, step, now)
+        case Recover():
+            step, answer = recover(row.progress, order, held_of(store, row, now), now)
+            forget_ready(store, step)
+            made = take(store, row, step, now)
+            is_again = order.remedy is Remedy.AGAIN and isinstance(answer, Recovered)
+            if is_again and step.progress.receipts is None and not step.progress.is_final:
+                row.due_at = now
         case _:
             assert_never(order)
     moves += made

@@ -21,6 +21,7 @@ from waypost.ports.clock import Clock
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
 from waypost.ports.sender import Sender
+from waypost.ports.work import Leases
 from waypost.runtime.delivery_context import DeliveryContext
 from waypost.runtime.duties import DutyContext
 from waypost.runtime.gates import Gates
@@ -43,17 +44,18 @@ def context_of(  # noqa: PLR0913 - one of each that deliveries work with
     clock: Clock,
     telemetry: Telemetry,
     *,
+    leases: Leases,
     poison: PoisonWatch,
     facts: FactsReader | None,
 ) -> DeliveryContext:
-    """Build the context of a worker's deliveries: its senders, gates, rules and clock."""
+    """Build the context of a worker's deliveries, which come from *leases*: its senders, gates, rules and clock."""
     capabilities = {name: sender.capabilities for name, sender in senders.items()}
     budgets = {lane: chosen.in_flight for lane, chosen in config.lanes.items() if chosen.in_flight is not None}
     gates = Gates(capabilities, budgets, BreakerRules(), telemetry, rates)
-    settler = Settler(stack_parts.work, telemetry, HELD_OUTCOMES_LIMIT, gates.parked)
+    settler = Settler(leases, telemetry, HELD_OUTCOMES_LIMIT, gates.parked)
     settler.pressure = stack_parts.pressure
     return DeliveryContext(
-        work=stack_parts.work,
+        work=leases,
         devices=devices,
         senders=senders,
         routing=_routing_table(config, senders),

@@ -22,6 +22,7 @@ from waypost.features.feed import FEED
 from waypost.features.keys import KEYS
 from waypost.features.opt_outs import OPT_OUTS
 from waypost.features.receipts import RECEIPTS
+from waypost.features.recovery import RECOVERY
 from waypost.features.webhooks import WEBHOOKS
 
 if TYPE_CHECKING:
@@ -32,16 +33,29 @@ if TYPE_CHECKING:
     from waypost.domain.recipient import FactsReader
     from waypost.domain.routing import Renderer, Rule
     from waypost.entrypoints.live.hub import Hub
-    from waypost.features.parts import Ground, Parts
+    from waypost.features.parts import FeatureDuty, Ground, Parts
     from waypost.ports.clock import Clock
     from waypost.ports.devices import Devices
+    from waypost.ports.sending_records import SendingRecords
     from waypost.ports.work import Work
     from waypost.runtime.duties import DutyContext
     from waypost.stores.sql.added import AddedTable
     from waypost.stores.sql.store import Store
     from waypost.telemetry import Telemetry
 
-FEATURES: tuple[Feature, ...] = (BULK, OPT_OUTS, ERASURE, AUDIT, KEYS, FEED, RECEIPTS, CALLBACKS, WEBHOOKS, BALANCE)
+FEATURES: tuple[Feature, ...] = (
+    BULK,
+    OPT_OUTS,
+    ERASURE,
+    AUDIT,
+    KEYS,
+    FEED,
+    RECEIPTS,
+    CALLBACKS,
+    WEBHOOKS,
+    BALANCE,
+    RECOVERY,
+)
 """The list of features, to which each new one is added."""
 
 
@@ -99,13 +113,20 @@ def facts_reader(grounds: Mapping[str, Ground]) -> FactsReader | None:
 
 
 def grounds_of(
-    config: Config, store: Store, work: Work, devices: Devices, clock: Clock, telemetry: Telemetry, live: Hub
+    config: Config,
+    store: Store,
+    work: Work,
+    devices: Devices,
+    clock: Clock,
+    telemetry: Telemetry,
+    live: Hub,
+    records: SendingRecords | None = None,
 ) -> dict[str, Ground]:
     """Build for each feature what its parts work with."""
     from waypost.features.parts import Ground  # noqa: PLC0415 - a worker alone needs it
 
-    common = store, work, devices, clock, telemetry, config, live
-    return {feature.name: Ground(*common, settings_of(config, feature)) for feature in FEATURES}
+    common = store, work, devices, clock, telemetry, config
+    return {feature.name: Ground(*common, settings_of(config, feature), records, live) for feature in FEATURES}
 
 
 def with_features(duty_context: DutyContext, grounds: Mapping[str, Ground]) -> DutyContext:
@@ -124,7 +145,7 @@ def with_features(duty_context: DutyContext, grounds: Mapping[str, Ground]) -> D
             for name, take in parts.readers.items()
         ],
         duties=[
-            Duty(duty.role, duty.name, duty.every_s, partial(duty.act, on))
+            Duty(duty.role, duty.name, _every_s(duty, on), partial(duty.act, on))
             for _, parts, on in each
             for duty in parts.duties
         ],
@@ -149,6 +170,10 @@ def parts_of(feature: Feature) -> Parts:
 
 def _each() -> Iterator[tuple[str, Parts]]:
     return ((feature.name, parts_of(feature)) for feature in FEATURES)
+
+
+def _every_s(duty: FeatureDuty, ground: Ground) -> float:
+    return duty.every_s(ground) if callable(duty.every_s) else duty.every_s
 
 
 def settings_of(config: Config, feature: Feature) -> Any:

@@ -14,6 +14,7 @@ import msgspec
 from waypost import config
 from waypost.bootstrap import features
 from waypost.bootstrap.promises import check_required
+from waypost.bootstrap.records import check_records
 from waypost.config import AppSettings, Config
 from waypost.domain.channel import Channel
 from waypost.domain.device import UNKNOWN, Platform
@@ -68,6 +69,7 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Config:
     """Load the configuration, with a section for each sender that is installed; see ``waypost.config.load``."""
     loaded = config.load(path, environ, installed(), features.sections())
     check_required(loaded)
+    check_records(loaded)
     return loaded
 
 

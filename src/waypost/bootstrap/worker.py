@@ -27,6 +27,7 @@ from waypost.bootstrap.limits import bounds_of, for_entrypoints, opened_limiter,
 from waypost.bootstrap.live import hub_of
 from waypost.bootstrap.paths import log_of, metrics_dir, run_dir_of
 from waypost.bootstrap.readiness import readiness_of
+from waypost.bootstrap.records import recorded, records_of
 from waypost.bootstrap.registry import load
 from waypost.bootstrap.senders import connect_ahead
 from waypost.bootstrap.shared import cached, keys_of, opened_redis
@@ -44,6 +45,7 @@ from waypost.ports.lifecycle import Lifecycle
 from waypost.ports.limiter import Limiter
 from waypost.ports.peers import Peers
 from waypost.ports.plugin import Means
+from waypost.ports.sending_records import SendingRecords
 from waypost.runtime.clock import SystemClock
 from waypost.runtime.credential_reload import CredentialReloader
 from waypost.runtime.lifecycle import LifecycleGroup
@@ -109,7 +111,9 @@ async def work(
         limits = EntrypointLimits(bounds_of(config), for_entrypoints(config, on.limiter, clock), clock, telemetry)
         peers = on.store.peers or peers
         hub = hub_of(config, on.store.feed, peers, clock, telemetry)
-        grounds = features.grounds_of(config, on.store, on.stack_parts.work, on.devices, clock, telemetry, hub)
+        grounds = features.grounds_of(
+            config, on.store, on.stack_parts.work, on.devices, clock, telemetry, hub, on.records
+        )
         context = context_of(
             config,
             on.stack_parts,
@@ -118,6 +122,7 @@ async def work(
             rates,
             clock,
             telemetry,
+            leases=recorded(on.stack_parts.work, on.records, clock),
             poison=PoisonWatch(worker_slots, slot),
             facts=features.facts_reader(grounds),
         )
@@ -164,6 +169,7 @@ class _Opened(Struct, frozen=True):
     dedup: Dedup
     stack_parts: StackParts
     limiter: Limiter
+    records: SendingRecords | None
 
 
 @asynccontextmanager
@@ -188,7 +194,8 @@ async def _opened(
                 open_carrier(config, store, holds, redis, peers=peers, clock=clock, telemetry=telemetry)
             )
             limiter = stack.enter_context(opened_limiter(config, redis, clock))
-            yield _Opened(store, cached(kept, config, redis, telemetry), dedup, stack_parts, limiter)
+            devices, records = cached(kept, config, redis, telemetry), records_of(config, redis)
+            yield _Opened(store, devices, dedup, stack_parts, limiter, records)
     finally:
         await store.close()
         telemetry.event(Event.PROCESS_STOPPED)

@@ -220,6 +220,21 @@ class AsyncClient:
         answer: Json = await self._answer(calls.audit(**query))
         return answer
 
+    async def alerts(self, **query: str | int | None) -> Json:
+        """List a page of alerts, the newest notification first (resolved, limit, cursor)."""
+        answer: Json = await self._answer(calls.alerts(**query))
+        return answer
+
+    async def retry_alert(self, notification_id: str) -> Json:
+        """Offer the notification of an alert to workers again, or begin a new round of it."""
+        answer: Json = await self._answer(calls.retry_alert(notification_id))
+        return answer
+
+    async def resolve_alert(self, notification_id: str) -> Json:
+        """Close an alert; a notification that is not final by now has failed."""
+        answer: Json = await self._answer(calls.resolve_alert(notification_id))
+        return answer
+
     async def outbox(self, **query: str | int | None) -> Json:
         """List a page of the outbox, newest first, with how many entries have each status (status, limit, cursor)."""
         answer: Json = await self._answer(calls.outbox(**query))

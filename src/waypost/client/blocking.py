@@ -230,6 +230,21 @@ class Client:
         answer: Json = self._answer(calls.audit(**query))
         return answer
 
+    def alerts(self, **query: str | int | None) -> Json:
+        """List a page of alerts, the newest notification first (resolved, limit, cursor)."""
+        answer: Json = self._answer(calls.alerts(**query))
+        return answer
+
+    def retry_alert(self, notification_id: str) -> Json:
+        """Offer the notification of an alert to workers again, or begin a new round of it."""
+        answer: Json = self._answer(calls.retry_alert(notification_id))
+        return answer
+
+    def resolve_alert(self, notification_id: str) -> Json:
+        """Close an alert; a notification that is not final by now has failed."""
+        answer: Json = self._answer(calls.resolve_alert(notification_id))
+        return answer
+
     def outbox(self, **query: str | int | None) -> Json:
         """List a page of the outbox, newest first, with how many entries have each status (status, limit, cursor)."""
         answer: Json = self._answer(calls.outbox(**query))

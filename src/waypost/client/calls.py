@@ -206,6 +206,21 @@ def balance() -> ClientRequest:
     return ClientRequest("GET", "/v1/balance")
 
 
+def alerts(**query: str | int | None) -> ClientRequest:
+    """List a page of alerts (resolved, limit, cursor)."""
+    return ClientRequest("GET", "/v1/alerts" + _query(query))
+
+
+def retry_alert(notification_id: str) -> ClientRequest:
+    """Offer the notification of an alert to workers again."""
+    return ClientRequest("POST", f"/v1/alerts/{_part(notification_id)}/retry", is_repeatable=False)
+
+
+def resolve_alert(notification_id: str) -> ClientRequest:
+    """Close an alert; its notification has failed."""
+    return ClientRequest("POST", f"/v1/alerts/{_part(notification_id)}/resolve", is_repeatable=False)
+
+
 def outbox(**query: str | int | None) -> ClientRequest:
     """List a page of the outbox, newest first, with how many entries have each status (status, limit, cursor)."""
     return ClientRequest("GET", "/v1/outbox" + _query(query))

@@ -22,6 +22,17 @@ FILE: Final = "simplens.config.yaml"
 Count = Annotated[int, Meta(ge=1)]
 
 
+_OF_RECOVERY: Final = (
+    ("RECOVERY_POLL_INTERVAL_MS", "poll_s", 1_000),
+    ("RECOVERY_BATCH_SIZE", "batch", 1),
+    ("PROCESSING_STUCK_THRESHOLD_MS", "processing_stuck_s", 1_000),
+    ("PENDING_STUCK_THRESHOLD_MS", "pending_stuck_s", 1_000),
+    ("IDEMPOTENCY_TTL_SECONDS", "record_ttl_s", 1),
+    ("PROCESSING_TTL_SECONDS", "lock_ttl_s", 1),
+)
+"""Each variable of its recovery, the setting, and how many of its units are one of that."""
+
+
 class RateLimit(Struct, frozen=True, rename="camel"):
     """The bucket of a provider; an unset field has that service's default (requirements S4-29)."""
 
@@ -75,6 +86,7 @@ def put_beneath(
         outbox.setdefault("poll_s", poll_ms / 1_000)
     if (batch := _said(environ, "OUTBOX_BATCH_SIZE", Count)) is not None:
         outbox.setdefault("batch", batch)
+    _put_recovery(tree, environ)
     retries = _said(environ, "MAX_RETRY_COUNT", Annotated[int, Meta(ge=0)])
     for app in _section(tree, "apps").values():
         if not isinstance(app, dict):
@@ -88,6 +100,18 @@ def put_beneath(
                 rates.setdefault(
                     channel, {"capacity": bucket.max_tokens, "refill_per_s": bucket.refill_rate, "ramp_s": 0}
                 )
+
+
+def _put_recovery(tree: dict[str, Any], environ: Mapping[str, str]) -> None:
+    """Put the settings of the recovery; its record in Redis, where there is a Redis to keep it in."""
+    recovery = _section(tree, "recovery")
+    recovery.setdefault("auto_retry", False)
+    recovery.setdefault("second_record", tree.get("redis") is not None)
+    for variable, setting, unit in _OF_RECOVERY:
+        if (said := _said(environ, variable, Count)) is not None:
+            recovery.setdefault(setting, said if unit == 1 else said / unit)
+    if (kept_ms := _said(environ, "CLEANUP_RESOLVED_ALERTS_RETENTION_MS", Annotated[int, Meta(ge=0)])) is not None:
+        recovery.setdefault("keep_resolved_s", kept_ms // 1_000)
 
 
 def _section(tree: dict[str, Any], name: str) -> dict[str, Any]:

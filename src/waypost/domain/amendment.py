@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from enum import StrEnum
 
 from msgspec import Struct
 
@@ -56,7 +57,31 @@ class Supersede(Struct, frozen=True, tag=True):
         return Withdraw(self.app, notification_id, f"superseded by {format_id(self.by)}")
 
 
-Amendment = Withdraw | Confirm | Supersede
+class Remedy(StrEnum):
+    """A remedy for a notification that nobody works on."""
+
+    LOOK = "look"
+    """Nothing: the answer tells whether anybody has it."""
+    AGAIN = "again"
+    """What is overdue, or would never be due, is due now."""
+    SENT = "sent"
+    """What is open was sent."""
+    FAILED = "failed"
+    """What is open has failed for good."""
+
+
+class Recover(Struct, frozen=True, tag=True):
+    """An order to help a notification of which no worker has anything; *why* is the reason that receipts show."""
+
+    app: AppId
+    id: NotificationId
+    remedy: Remedy
+    why: str
+
+
+SingleAmendment = Withdraw | Confirm | Recover
+"""The amendments of one notification."""
+Amendment = SingleAmendment | Supersede
 
 
 class Withdrawn(Struct, frozen=True, tag=True):
@@ -81,6 +106,15 @@ class NotOpen(Struct, frozen=True, tag=True):
 Withdrawal = Withdrawn | TooLate | NotOpen
 
 
+class Recovered(Struct, frozen=True, tag=True):
+    """The answer that nobody has it, and that the remedy was applied to this many *targets*."""
+
+    targets: int = 0
+
+
+Recovery = Recovered | TooLate | NotOpen
+
+
 class Confirmed(Struct, frozen=True, tag=True):
     """The answer that the target stands at *status* from now on."""
 
@@ -98,7 +132,7 @@ class NotConfirmed(Struct, frozen=True, tag=True):
 
 
 Confirmation = Confirmed | NotConfirmed
-Amended = Withdrawal | Confirmation
+Amended = Withdrawal | Confirmation | Recovered
 
 
 class LeasedTargets(Struct, frozen=True):
@@ -108,7 +142,7 @@ class LeasedTargets(Struct, frozen=True):
     targets: frozenset[int] = frozenset()
 
 
-def unknown_to(amendment: Withdraw | Confirm) -> Withdrawal | Confirmation:
+def unknown_to(amendment: SingleAmendment) -> Withdrawal | Confirmation:
     """Answer for a notification that the app does not have."""
     return NotConfirmed(None) if isinstance(amendment, Confirm) else NotOpen(None)
 
@@ -125,7 +159,7 @@ def together(answers: Sequence[Amended]) -> Amended:
     return Withdrawn(cancelled, handed_over) if counted else NotOpen(None)
 
 
-def gathered(parts: Sequence[Sequence[Withdraw | Confirm]], answers: Iterable[Amended]) -> list[Amended]:
+def gathered(parts: Sequence[Sequence[SingleAmendment]], answers: Iterable[Amended]) -> list[Amended]:
     """Merge the answers of the expanded amendments into one for each of the *parts* that they came from."""
     each = iter(answers)
     return [together([next(each) for _ in part]) for part in parts]

@@ -17,6 +17,7 @@ from waypost.ports.clock import Clock
 from waypost.ports.devices import Devices
 from waypost.ports.erasure import Erasure
 from waypost.ports.journal import JournalRow
+from waypost.ports.sending_records import SendingRecords
 from waypost.ports.work import Work
 from waypost.runtime.roles import Role
 from waypost.stores.sql.added import AddedTable
@@ -33,10 +34,12 @@ class Ground(Struct, frozen=True):
     clock: Clock
     telemetry: Telemetry
     config: Config
-    live: Hub
-    """The live connections of this process, and the way to those of others."""
     settings: Any
     """The settings of the feature's section; its defaults where the configuration says nothing."""
+    records: SendingRecords | None = None
+    """The records that senders keep beside the store; None where they keep none."""
+    live: Hub | None = None
+    """The live connections of this process, and the way to those of others; None where nobody can connect."""
 
 
 class FeatureDuty(Struct, frozen=True):
@@ -45,7 +48,8 @@ class FeatureDuty(Struct, frozen=True):
     name: str
     role: Role
     """The role whose holder does the duty."""
-    every_s: float
+    every_s: float | Callable[[Ground], float]
+    """Seconds between two acts, or how to find them in the settings."""
     act: Callable[[Ground], Awaitable[None]]
 
 

@@ -10,7 +10,15 @@ from typing import Final, assert_never
 
 from msgspec import Struct
 
-from waypost.domain.amendment import Collapse, Confirmation, Supersede, Withdraw, Withdrawal
+from waypost.domain.amendment import (
+    Collapse,
+    NotOpen,
+    Supersede,
+    TooLate,
+    Withdraw,
+    Withdrawal,
+    Withdrawn,
+)
 from waypost.domain.backlog import Backlog, Full
 from waypost.domain.drafting import ContentCheck, Draft, draft, keys_of
 from waypost.domain.errors import ErrorCode, InvalidRequest, NotFound, Unavailable, WaypostError
@@ -126,7 +134,7 @@ class Intake(Struct, frozen=True):
         """Withdraw what has not been handed over of one notification."""
         order = Withdraw(caller.app, notification_id, "cancelled")
         (answer,) = await self.work.amend([order], self.clock.now())
-        assert not isinstance(answer, Confirmation), "a withdrawal is answered as one"
+        assert isinstance(answer, Withdrawn | TooLate | NotOpen), "a withdrawal is answered as one"
         return answer
 
     async def _supersede(

@@ -26,6 +26,8 @@ class Act(StrEnum):
     BULK_RESUMED = "bulk.resumed"
     BULK_CANCELLED = "bulk.cancelled"
     USER_ERASED = "user.erased"
+    ALERT_RETRIED = "alert.retried"
+    ALERT_RESOLVED = "alert.resolved"
 
 
 class Ordered(Struct, frozen=True):

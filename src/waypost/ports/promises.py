@@ -52,6 +52,8 @@ class Promise(StrEnum):
     """A target can wait for a time, or for another one to be confirmed: then it is sent or cancelled, never both."""
     SUPERSEDES = "supersedes"
     """A newer notification takes the place of what is unsent of an older one."""
+    RECOVERS = "recovers"
+    """What nobody has is offered to workers again, or ended, by order of the recovery or of an operator."""
     JOURNALS = "journals"
     """The journal tells of each change of a notification exactly once."""
     COUNTS = "counts"

@@ -207,7 +207,8 @@ class Work(Leases, Protocol):
         key stands for all older notifications of the user that carry it, but those that are scheduled for later.
         ``Confirm`` moves a settled target upwards (``unknown``, ``sent``, ``delivered``, ``opened``) with its journal
         row and counters, also after its notification is final; what waits for that and is not leased is cancelled.
-        Late, repeated and foreign ones change nothing. All answers are durable.
+        ``Recover`` helps a notification of which nothing is leased: what is overdue is due now, or what is open ends as
+        sent or failed. Late, repeated and foreign ones change nothing. All answers are durable.
         """
         ...
 

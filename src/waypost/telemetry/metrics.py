@@ -149,6 +149,14 @@ class Metric(Enum):
     )
     BULK_FAILED = ("waypost_bulk_failed_total", MetricKind.COUNTER, ("app",), "Bulk jobs stopped as their walk failed")
     LOG_DROPPED = ("waypost_log_dropped_total", MetricKind.COUNTER, (), "Lines of the log dropped, as nobody read it")
+    RECOVERED = (
+        "waypost_recovered_total",
+        MetricKind.COUNTER,
+        ("app", "remedy"),
+        "Notifications that nobody moved, by what was done about them",
+    )
+    ALERTS_RAISED = ("waypost_alerts_raised_total", MetricKind.COUNTER, ("app", "type"), "Alerts raised, by type")
+    ALERTS_RESOLVED = ("waypost_alerts_resolved_total", MetricKind.COUNTER, ("app", "how"), "Alerts resolved, by how")
     EVICTED = ("waypost_tokens_evicted_total", MetricKind.COUNTER, (), "Dead tokens deactivated")
     SHARDS = ("waypost_shards_owned", MetricKind.GAUGE, (), "Shards owned, 64 in all")
 

@@ -216,7 +216,7 @@ class Service:
 
     def _ground(self, settings: Any) -> Ground:
         config = Config(apps={DEMO: AppSettings()})
-        return Ground(self.stores, self.work, self.devices, self.clock, self.telemetry, config, self.hub, settings)
+        return Ground(self.stores, self.work, self.devices, self.clock, self.telemetry, config, settings, live=self.hub)
 
     @property
     def store(self) -> MemoryStore:

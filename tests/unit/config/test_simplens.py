@@ -14,6 +14,7 @@ from waypost.domain.content import Urgency
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
 from waypost.domain.retry import POLICIES, ErrorClass
+from waypost.features.recovery.settings import RecoverySettings
 
 OURS = """
 apps:
@@ -63,6 +64,37 @@ def test_its_variables_are_settings(tmp_path: Path) -> None:
     policy = config.apps[DEMO].retry.choose(Urgency.NORMAL, ErrorClass.TRANSIENT)
     assert [policy.delay_ms(n, 1.0) for n in range(policy.max_retries)] == [1_000, 2_000, 4_000]
     assert (config.outbox.poll_s, config.outbox.batch) == (0.25, 20)
+
+
+def test_its_recovery_is_settings(tmp_path: Path) -> None:
+    """S4-T3: its defaults are ours; its record in Redis is kept where there is one."""
+    assert read(tmp_path).features["recovery"] == RecoverySettings(auto_retry=False)
+    said = {
+        "RECOVERY_POLL_INTERVAL_MS": "1500",
+        "RECOVERY_BATCH_SIZE": "7",
+        "PROCESSING_STUCK_THRESHOLD_MS": "2500",
+        "PENDING_STUCK_THRESHOLD_MS": "3500",
+        "CLEANUP_RESOLVED_ALERTS_RETENTION_MS": "90000",
+        "IDEMPOTENCY_TTL_SECONDS": "60",
+        "PROCESSING_TTL_SECONDS": "20",
+    }
+    ours = OURS + 'redis: {url: "redis://127.0.0.1:6379/0"}\n'
+    assert read(tmp_path, ours, **said).features["recovery"] == RecoverySettings(
+        poll_s=1.5,
+        batch=7,
+        processing_stuck_s=2.5,
+        pending_stuck_s=3.5,
+        keep_resolved_s=90,
+        record_ttl_s=60,
+        lock_ttl_s=20,
+        auto_retry=False,
+        second_record=True,
+    )
+
+
+def test_a_record_takes_a_redis(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="second_record"):
+        read(tmp_path, OURS + "recovery: {second_record: true}\n")
 
 
 def test_its_buckets_are_those_of_who_serves_a_channel(tmp_path: Path) -> None:

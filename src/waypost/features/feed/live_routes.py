@@ -88,6 +88,7 @@ async def live(request: Call, ticket: TicketGiven = None, since: SinceGiven = No
     head = _socket_head(request) if is_socket else _stream_head(request, api)
     reader = await _reader(request, ground, api, ticket)
     hub = ground.live
+    assert hub is not None, "a process that serves it has one"
     address = api.limits.address_of(_visit(request))
     hub.check_room(address)
     vouch_for(request.scope)

@@ -34,7 +34,8 @@ async def bring(ground: Ground, rows: Sequence[JournalRow]) -> None:
     ]
     if entries:
         await ground.store.feed.add(entries)
-        ground.live.brought(entries)
+        if ground.live is not None:
+            ground.live.brought(entries)
 
 
 def has_feeds(config: Config) -> bool:

@@ -13,6 +13,7 @@ INSTEAD: Final[Mapping[Promise, str]] = {
     Promise.RECORDS_DUPLICATES: "it is answered with the first one's id, and leaves no record",
     Promise.BOUNDS_BUSY_APPS: "apps take turns in what a worker has read; the rest of a partition is read in its order",
     Promise.ENDS_IN_DOUBT_IN_TIME: "it ends 15 s after its deadline",
+    Promise.RECOVERS: "the broker hands out again what a lost worker had; what the log holds is never a suspect",
     Promise.ANSWERS_CANCELS: "the answer is `cancelling`: a worker may have begun, and nobody knows yet",
 }
 """What happens instead, by the promise that is lacked."""

@@ -16,8 +16,8 @@ from msgspec import Struct
 from waypost.domain.amendment import (
     Amended,
     Amendment,
-    Confirm,
     NotOpen,
+    SingleAmendment,
     Supersede,
     TooLate,
     Withdraw,
@@ -202,7 +202,7 @@ class LogWork:
         )
         return gathered(parts, answers)
 
-    async def _spread(self, amendment: Amendment) -> list[Withdraw | Confirm]:
+    async def _spread(self, amendment: Amendment) -> list[SingleAmendment]:
         if isinstance(amendment, Supersede):
             return [amendment.withdraws(each) for each in await self._ledger.older(amendment)]
         return [amendment]

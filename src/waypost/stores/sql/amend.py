@@ -18,12 +18,18 @@ from waypost.domain.amendment import (
     LeasedTargets,
     NotConfirmed,
     NotOpen,
+    Recover,
+    Recovered,
+    Recovery,
+    Remedy,
+    SingleAmendment,
     Supersede,
     TooLate,
     Withdraw,
     Withdrawal,
 )
 from waypost.domain.ids import SHARDS, AppId, NotificationId, created_at
+from waypost.domain.recovery import recover
 from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.pending_changes import PendingChange, PendingChanges
 from waypost.stores.sql.rows import WITH_CONTENT, content_of
@@ -59,18 +65,32 @@ class Note(Struct, frozen=True):
         return self.confirm.id
 
 
-Order = TakeBack | Note
+class Aid(Struct, frozen=True):
+    """An order to recover what nobody has; what is leased stays with its worker."""
+
+    recover: Recover
+    held: LeasedTargets = LeasedTargets()
+
+    @property
+    def id(self) -> NotificationId:
+        """The notification that it is about."""
+        return self.recover.id
+
+
+Order = TakeBack | Note | Aid
 Orders = Sequence[Order]
 Answers = list[Amended | None]
 
 
-def order_of(amendment: Withdraw | Confirm, held: LeasedTargets) -> Order:
+def order_of(amendment: SingleAmendment, held: LeasedTargets) -> Order:
     """Build the order for *amendment*, given what is leased."""
     match amendment:
         case Withdraw(app, notification_id, why):
             return TakeBack(app, notification_id, why, held)
         case Confirm():
             return Note(amendment, held)
+        case Recover():
+            return Aid(amendment, held)
         case _:
             assert_never(amendment)
 
@@ -99,6 +119,8 @@ def carry_out(transaction: Transaction, case: PendingChange | None, order: Order
     """Apply one order to its *case*; somebody else writes it."""
     if isinstance(order, TakeBack):
         return take_back(transaction, case, order)
+    if isinstance(order, Aid):
+        return _help(transaction, case, order)
     if case is None or case.progress.app != order.confirm.app:
         return NotConfirmed(None)
     step, answer = case.progress.confirm(order.confirm, _held(case, order), transaction.now)
@@ -113,6 +135,19 @@ def take_back(transaction: Transaction, case: PendingChange | None, order: TakeB
     step, answer = case.progress.withdraw(order.why, _held(case, order), transaction.now)
     case.take(transaction, step)
     if isinstance(answer, TooLate) and case.progress.receipts is None:
+        case.due_at = transaction.now
+        case.moved = True
+    return answer
+
+
+def _help(transaction: Transaction, case: PendingChange | None, order: Aid) -> Recovery:
+    """Apply one remedy to its *case*; what is overdue as a whole leaves the tail of fresh work for the timer."""
+    if case is None or case.progress.app != order.recover.app:
+        return NotOpen(None)
+    step, answer = recover(case.progress, order.recover, _held(case, order), transaction.now)
+    case.take(transaction, step)
+    is_again = order.recover.remedy is Remedy.AGAIN and isinstance(answer, Recovered)
+    if is_again and case.progress.receipts is None and not case.progress.is_final:
         case.due_at = transaction.now
         case.moved = True
     return answer

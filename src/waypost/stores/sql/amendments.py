@@ -20,6 +20,8 @@ from waypost.domain.amendment import (
     Amended,
     Amendment,
     Confirm,
+    Recover,
+    SingleAmendment,
     Supersede,
     TooLate,
     Withdraw,
@@ -46,7 +48,7 @@ _PER_QUESTION = 20
 _ROUNDS = 3
 """The number of times that the owners are looked for where shards move meanwhile."""
 
-_Wanted = Mapping[int, Withdraw | Confirm]
+_Wanted = Mapping[int, SingleAmendment]
 """What is to be done, by number: one notification may be amended several times."""
 _Given = dict[int, Amended]
 
@@ -69,7 +71,7 @@ _Places = Mapping[int, _Place]
 
 class _Question(Struct, frozen=True, array_like=True):
     number: bytes
-    wanted: tuple[tuple[int, Withdraw | Confirm], ...]
+    wanted: tuple[tuple[int, SingleAmendment], ...]
 
 
 class _Answer(Struct, frozen=True, array_like=True):
@@ -85,7 +87,7 @@ class _Asked(Struct):
     complete: asyncio.Future[None]
 
 
-async def spread(database: Database, amendments: Sequence[Amendment]) -> list[list[Withdraw | Confirm]]:
+async def spread(database: Database, amendments: Sequence[Amendment]) -> list[list[SingleAmendment]]:
     """List the withdrawals and confirmations that each of *amendments* stands for."""
     orders = [each for each in amendments if isinstance(each, Supersede)]
 
@@ -180,13 +182,13 @@ class Amendments:
         shards = Counter(place.shard for place in places.values())
         self._deciding.update(shards)
         future.add_done_callback(partial(self._decided, list(deciding.values()), shards))
-        if any(isinstance(each, Confirm) for each in forgotten):
+        if any(isinstance(each, Confirm | Recover) for each in forgotten):
             future.add_done_callback(lambda _: self._look_again())
         decided = zip(deciding, await asyncio.shield(future), strict=True)
         return {n: answer for n, answer in decided if answer is not None}
 
     def _decided(
-        self, deciding: Sequence[Withdraw | Confirm], shards: Counter[int], future: asyncio.Future[Answers]
+        self, deciding: Sequence[SingleAmendment], shards: Counter[int], future: asyncio.Future[Answers]
     ) -> None:
         self._deciding -= shards
         for each in deciding:
@@ -196,7 +198,8 @@ class Amendments:
             return
         left: list[TakeBack] = []
         for each, answer in zip(deciding, future.result(), strict=True):
-            if isinstance(answer, TooLate) and not self._lease_table.note_withdrawn(each.id):
+            is_taken_back = isinstance(each, Withdraw) and isinstance(answer, TooLate)
+            if is_taken_back and not self._lease_table.note_withdrawn(each.id):
                 self._lease_table.forget_ready(each.id)  # given back, or settled for later, meanwhile
                 left.append(TakeBack(each.app, each.id, None))
         if left:

@@ -46,6 +46,7 @@ notification = Table(
     Index("notification_history", "app", "user_id", "id"),
     Index("notification_of_app", "app", "id"),
     Index("notification_duplicates", "duplicate_of", sqlite_where=text("duplicate_of IS NOT NULL")),
+    Index("notification_open", "id", sqlite_where=text("due_at IS NULL AND finished_at IS NULL")),  # routed and open
     Index("notification_of_job", "job", sqlite_where=text("job IS NOT NULL AND finished_at IS NULL")),
 )
 

@@ -28,6 +28,7 @@ from waypost.stores.sql.keys import SqlKeys
 from waypost.stores.sql.ledger import SqlLedger
 from waypost.stores.sql.opt_outs import SqlOptOuts
 from waypost.stores.sql.outbox_view import SqlOutboxView
+from waypost.stores.sql.recovery import SqlRecovery
 from waypost.stores.sql.retention import SqlRetention
 from waypost.stores.sql.settings import SqlSettings
 from waypost.stores.sql.views import SqlViews
@@ -63,6 +64,7 @@ class Store:
         self.feed = SqlFeed(database, clock)
         self.feed_secret = SqlFeedSecret(database)
         self.device_events = SqlDeviceEvents(database)
+        self.recovery = SqlRecovery(database)
         self.webhook_queue = SqlWebhookQueue(database)
         self.audit = SqlAudit(database)
         self.erasures = SqlErasures(database, beside)

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from waypost.domain.amendment import Amended, Confirm, LeasedTargets, NotOpen, Withdraw
+from waypost.domain.amendment import (
+    Amended,
+    LeasedTargets,
+    NotOpen,
+    Recover,
+    Recovered,
+    Remedy,
+    SingleAmendment,
+    Withdraw,
+)
 from waypost.stores.sql.amend import Order, carry_out, order_of, to_confirm
 from waypost.stores.sql.claims.claims import Claims
 from waypost.stores.sql.outbox.entries import WHOLE
 from waypost.stores.sql.pending_changes import PendingChanges
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
-_Orders = Sequence[Withdraw | Confirm]
+_Orders = Sequence[SingleAmendment]
 
 
 def _run(transaction: Transaction, ops: Sequence[_Orders]) -> list[list[Amended]]:
@@ -29,14 +38,15 @@ def _run(transaction: Transaction, ops: Sequence[_Orders]) -> list[list[Amended]
 AMEND: OperationKind[_Orders, list[Amended]] = OperationKind("amend", _run, durable=True)
 
 
-def _amend(transaction: Transaction, cases: PendingChanges, claims: Claims, amendment: Withdraw | Confirm) -> Amended:
+def _amend(transaction: Transaction, cases: PendingChanges, claims: Claims, amendment: SingleAmendment) -> Amended:
     held = claims.held(amendment.id)
     case = cases.get(amendment.id)
     answer = carry_out(transaction, case, order_of(amendment, LeasedTargets(WHOLE in held, frozenset(held))))
     is_withdrawn = isinstance(amendment, Withdraw) and not isinstance(answer, NotOpen)
+    is_helped = isinstance(answer, Recovered) and isinstance(amendment, Recover) and amendment.remedy != Remedy.LOOK
     receipts = {} if case is None else case.progress.receipts or {}
     for n, part in claims.of(amendment.id).items():
         is_over = n in receipts and not receipts[n].is_open
-        if n not in held and (is_withdrawn or is_over):
+        if n not in held and (is_withdrawn or is_helped or is_over):
             part.end()
     return answer

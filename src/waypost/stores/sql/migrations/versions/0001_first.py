@@ -30,6 +30,7 @@ CREATE INDEX notification_history ON notification (app, user_id, id);
 CREATE INDEX notification_of_app ON notification (app, id);
 CREATE INDEX notification_duplicates ON notification (duplicate_of) WHERE duplicate_of IS NOT NULL;
 CREATE INDEX notification_of_job ON notification (job) WHERE job IS NOT NULL AND finished_at IS NULL;
+CREATE INDEX notification_open ON notification (id) WHERE due_at IS NULL AND finished_at IS NULL;
 
 CREATE TABLE content (seq INTEGER NOT NULL PRIMARY KEY, body BLOB NOT NULL);
 
@@ -138,6 +139,7 @@ CREATE INDEX notification_history ON notification (app, user_id, id);
 CREATE INDEX notification_of_app ON notification (app, id);
 CREATE INDEX notification_duplicates ON notification (duplicate_of) WHERE duplicate_of IS NOT NULL;
 CREATE INDEX notification_of_job ON notification (job) WHERE job IS NOT NULL AND finished_at IS NULL;
+CREATE INDEX notification_open ON notification (id) WHERE due_at IS NULL AND finished_at IS NULL;
 CREATE TABLE notification_rest PARTITION OF notification DEFAULT;
 
 CREATE TABLE content (seq bigint PRIMARY KEY, body bytea NOT NULL) PARTITION BY RANGE (seq);
