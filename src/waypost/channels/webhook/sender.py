@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final
 
 from waypost.channels.push.endpoints import Endpoint, EndpointGuard, take_apart
+from waypost.channels.push.origin import read_proxy
 from waypost.channels.push.patience import Until
 from waypost.channels.push.payload import named, told_alike, too_large
 from waypost.channels.push.services import PushServices, head_of, trusts_of
@@ -72,9 +73,11 @@ class WebhookSender:
         """Read the secrets; ConfigurationError names the setting that cannot be used."""
         self._loop = asyncio.get_running_loop()
         self._guard = EndpointGuard(self._section, self._settings.allow_endpoints)
+        self._refuse_plain_through_a_proxy()
         self._secrets = self._read_secrets()
         trusts = trusts_of(self._section, self._settings.ca_file)
-        self._services = PushServices(self._settings, None, trusts, self._loop, self._watch.saw)
+        proxy = read_proxy(self._section, self._settings.proxy)
+        self._services = PushServices(self._settings, None, trusts, self._loop, self._watch.saw, proxy)
         wait_s = self._settings.status_batch_wait_ms / SECOND_MS
         self._gathering = Gathering(self._settings.status_batch, wait_s, self._loop, self._post_together)
 
@@ -116,6 +119,11 @@ class WebhookSender:
         if self._services is not None:
             self._gathering.flush()
             await self._services.stop(timeout_s)
+
+    def _refuse_plain_through_a_proxy(self) -> None:
+        for n, text in enumerate(self._settings.allow_endpoints):
+            if self._settings.proxy is not None and text.lower().startswith("http://"):
+                raise ConfigurationError(f"{self._section}.allow_endpoints[{n}]", "must be https:// behind a proxy")
 
     def _read_secrets(self) -> tuple[bytes, ...]:
         settings = self._settings

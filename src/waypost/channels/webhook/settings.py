@@ -61,6 +61,8 @@ class WebhookSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Milliseconds for which a batch waits for more after its first status change."""
     ca_file: str | None = None
     """The certificate authorities to trust, instead of the system's."""
+    proxy: str | None = None
+    """`http://[user:password@]host:port`: connections go through it, by CONNECT to the address that was checked."""
     connections: Annotated[int, Meta(ge=1, le=50)] = 4
     """The most connections to each receiver."""
     receivers: Annotated[int, Meta(ge=1, le=1000)] = 256
