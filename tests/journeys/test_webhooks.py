@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -161,3 +165,43 @@ async def test_kill_9_of_the_worker_loses_no_webhook(tmp_path: Path) -> None:
         for each in sent:
             types = [it["type"] for it in said if it["notification_id"] == each]
             assert types.index("delivery.status") < types.index("notification.status")
+
+
+@pytest.mark.asyncio
+async def test_what_a_url_was_told_is_listed_and_told_again(tmp_path: Path) -> None:
+    """What failed in a time, and one that it took: each has the id that it had. In batches, as it asks for."""
+    async with serving(tmp_path) as service:
+        await start(service, statuses=["sent"], status_batch=10, status_batch_wait_ms=10)
+        await service.lab.script({"where": NAME, "do": {"answer": {"status": 404}}})
+        sent = await tell(service)
+
+        async def listed(status: str) -> list[Json]:
+            found = (await service.ask("GET", f"/v1/webhooks/events?status={status}"))[1]["items"]
+            return list(found) if len(found) == 2 else []
+
+        failed = await until(partial(listed, "failed"), "both events, failed")
+        assert {(each["code"], each["attempts"], each["notification_id"]) for each in failed} == {("http_404", 1, sent)}
+        await service.lab.heal()
+        since = failed[-1]["at"]
+        assert await command(service, "webhooks", "replay", "--since", since) == {"replayed": 2, "skipped": 0}
+        taken = await until(partial(listed, "sent"), "both events, taken")
+        assert {each["id"] for each in taken} == {each["id"] for each in failed}
+        assert await command(service, "webhooks", "replay", "--since", since) == {"replayed": 0, "skipped": 0}
+        one = taken[0]["id"]
+        assert await command(service, "webhooks", "replay", one, "--sent") == {"replayed": 1, "skipped": 0}
+        assert await command(service, "webhooks", "replay", sent, "--sent") == {"replayed": 0, "skipped": 0}
+
+        async def heard() -> list[str]:
+            ids = [each["id"] for body in bodies(await told(service)) for each in body["events"]]
+            return ids if len(ids) == 3 else []
+
+        ids = await until(heard, "what was told again")
+        assert sorted(ids) == sorted([*(each["webhook_id"] for each in taken), f"{one}-0"])
+
+
+async def command(service: Service, *words: str) -> Json:
+    """What a command of ours says."""
+    said = [sys.executable, "-m", "waypost.cli", *words, "--url", service.url, "--json"]
+    environment = {"WAYPOST_API_KEY": service.key, "PATH": ""}
+    made = await asyncio.to_thread(subprocess.run, said, env=environment, check=True, capture_output=True, text=True)
+    return dict(json.loads(made.stdout))

@@ -196,7 +196,7 @@ class PushServices:
         on_event: Callable[[PoolEvent], None],
         proxy: Proxy | None = None,
     ) -> None:
-        """Connect by way of *proxy* where one is given; it is asked for addresses that were checked, never for names."""
+        """Connect by way of *proxy* where one is given: it is asked for addresses that were checked, not for names."""
         self._proxy = None if proxy is None else replace(proxy, by_address=True)
         self._limits = limits
         self._vapid = vapid
