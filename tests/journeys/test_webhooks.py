@@ -17,6 +17,12 @@ from tests.hurry import HURRIED
 from tests.journeys.harness import Json, Service, running, until
 
 NAME = "webhook"
+NEVER = f"""{HURRIED}
+from waypost.channels.webhook import sender
+
+sender.WRITTEN_BY_S = sender.ANSWER_BY_S = 3600.0
+"""
+"""As ``sitecustomize``. A receiver has an hour for its answer."""
 TITLE = "Your code is 4711"
 
 
@@ -165,6 +171,29 @@ async def test_kill_9_of_the_worker_loses_no_webhook(tmp_path: Path) -> None:
         for each in sent:
             types = [it["type"] for it in said if it["notification_id"] == each]
             assert types.index("delivery.status") < types.index("notification.status")
+
+
+@pytest.mark.asyncio
+async def test_a_receiver_that_never_answers_delays_no_other_and_no_delivery(tmp_path: Path) -> None:
+    """Its attempts last for an hour here: whatever waited for one of them would not come."""
+    async with running(tmp_path, start=False, sitecustomize=NEVER) as service:
+        url = service.lab.urls[NAME]
+        slow = url.replace("127.0.0.1", "localhost")
+        await start(service, allow_endpoints=[url, slow])
+        await service.lab.script({"where": NAME, "match": {"token": "/hooks/slow"}, "do": {"black_hole": {}}})
+        first = [{"user_id": "ann", "title": f"News {n}", "webhook_url": f"{slow}/hooks/slow"} for n in range(300)]
+        status, answer = await service.ask("POST", "/v1/notifications/batch", {"notifications": first})
+        assert status == 202, answer
+
+        async def all_are_sent() -> bool:
+            listed = (await service.ask("GET", "/v1/notifications?user_id=ann&status=sent&limit=500"))[1]
+            return len(listed["items"]) == len(first)
+
+        await until(all_are_sent, "the deliveries that the slow one is told of")
+        other = await tell(service)
+        said = bodies(await until(partial(has, service, 2), "what another one is told"))
+        assert {each["notification_id"] for each in said} == {other}
+        assert await told(service, "/hooks/slow") == []
 
 
 @pytest.mark.asyncio

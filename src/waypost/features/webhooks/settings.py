@@ -6,6 +6,8 @@ from ipaddress import ip_network
 
 from msgspec import Struct
 
+from waypost.domain.errors import ConfigurationError
+
 
 class WebhooksSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of what receivers may know of us."""
@@ -15,9 +17,10 @@ class WebhooksSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     `GET /v1/webhooks/sources` tells them to receivers; nothing else follows from them."""
 
     def __post_init__(self) -> None:
-        """Refuse what is no address; ValueError."""
+        """Refuse what is no address; ConfigurationError names it."""
         for n, text in enumerate(self.source_addresses):
             try:
                 ip_network(text)
             except ValueError:
-                raise ValueError(f"[{n}] is neither an address nor a network") from None
+                path = f"webhooks.source_addresses[{n}]"
+                raise ConfigurationError(path, "is neither an address nor a network") from None
