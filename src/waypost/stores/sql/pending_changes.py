@@ -9,6 +9,7 @@ confirmation, under the lock of their row, whoever owns its shard. What a change
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 
 import msgspec
@@ -27,6 +28,7 @@ from waypost.stores.sql.rows import (
     RECEIPT,
     RECEIPT_VALUES,
     REPLACE_RECEIPT,
+    execute_in,
     receipt_of,
     receipt_row,
     select_in,
@@ -43,7 +45,7 @@ _ROUTED = "UPDATE notification SET due_at = ?, withdrawn = ? WHERE {key} = ?"
 _FINISHED = (
     "UPDATE notification SET due_at = NULL, withdrawn = ?, status = ?, reason = ?, finished_at = ? WHERE {key} = ?"
 )
-_RESTATED = "UPDATE notification SET status = ? WHERE {key} = ?"
+_RESTATED = "UPDATE notification SET status = '{status}' WHERE {key} IN ({{keys}})"
 _PENDING = NotificationStatus.PENDING.value
 """The stored status that is not final."""
 
@@ -164,7 +166,7 @@ class PendingChanges:
         """Write everything that changed."""
         routed: list[Row] = []
         finished: list[Row] = []
-        restated: list[Row] = []
+        restated: defaultdict[NotificationStatus, list[int | NotificationId]] = defaultdict(list)
         connection = self._transaction.connection
         key = connection.dialect.row_key
         for case in self._cases.values():
@@ -175,13 +177,16 @@ class PendingChanges:
                 row = (progress.withdrawn, progress.status, reason, self._transaction.now, getattr(case, key))
                 finished.append(row)
             elif case.restated:
-                restated.append((progress.status, getattr(case, key)))
+                assert progress.status is not None, "it was final before"
+                restated[progress.status].append(getattr(case, key))
             elif case.moved:
                 routed.append((case.due_at, progress.withdrawn, getattr(case, key)))
         write_receipts(connection, self._cases.values())
-        for sql, rows in ((_ROUTED, routed), (_FINISHED, finished), (_RESTATED, restated)):
+        for sql, rows in ((_ROUTED, routed), (_FINISHED, finished)):
             if rows:
                 connection.executemany(sql.format(key=key), rows)
+        for status, keys in restated.items():
+            execute_in(connection, _RESTATED.format(status=status.value, key=key), keys)
 
 
 def write_receipts(connection: Connection, cases: Iterable[PendingChange]) -> None:
