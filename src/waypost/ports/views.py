@@ -49,7 +49,7 @@ class NotificationDetail(Struct, frozen=True):
 
 
 class Addressed(Struct, frozen=True):
-    """Who a notification is for, and the numbers of its targets."""
+    """The user whom a notification is for, and the numbers of its targets."""
 
     user_id: UserId
     targets: Mapping[DeviceId, int]

@@ -33,7 +33,7 @@ class Posted(Struct, frozen=True):
 
 
 class Gathering:
-    """What waits for the next request: it goes when it is full, or *wait_s* after its first."""
+    """The events that wait for the next request: it goes when it is full, or *wait_s* after its first."""
 
     def __init__(
         self,

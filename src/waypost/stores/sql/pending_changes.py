@@ -26,11 +26,14 @@ from waypost.stores.sql.rows import (
     LANES,
     NOTIFICATION_STATUSES,
     RECEIPT,
+    RECEIPT_KEY,
     RECEIPT_VALUES,
     REPLACE_RECEIPT,
+    REPORTED,
     execute_in,
     receipt_of,
     receipt_row,
+    reported_row,
     select_in,
 )
 from waypost.stores.sql.transaction import Transaction
@@ -54,7 +57,8 @@ class PendingChange:
     """A notification in a transaction: its progress, and what of it is to be written."""
 
     __slots__ = (
-        "changed", "due_at", "finished", "is_new_list", "job", "lane", "moved", "progress", "restated", "seq", "shard",
+        "changed", "due_at", "finished", "is_new_list", "job", "lane", "moved", "progress", "reported", "restated",
+        "seq", "shard",
     )  # fmt: skip
 
     def __init__(self, progress: Progress, seq: int, shard: int, lane: Lane, job: int | None) -> None:
@@ -67,6 +71,8 @@ class PendingChange:
         """The time when it is looked at next as a whole: never for what is routed or final."""
         self.changed: set[int] = set()
         """The numbers of the receipts that must be written."""
+        self.reported: set[int] = set()
+        """The numbers of those of which no more must be written than what a report changes: they were settled."""
         self.is_new_list = False
         self.moved = False
         """Whether the row itself must be written."""
@@ -85,7 +91,10 @@ class PendingChange:
         self.progress = after
         transaction.moves += step.moves
         self.is_new_list |= step.routed
-        self.changed.update(each.n for each in step.changed)
+        settled = before.receipts or {}
+        for each in step.changed:
+            was_settled = each.n in settled and not settled[each.n].is_open and each.n not in self.changed
+            (self.reported if was_settled else self.changed).add(each.n)
         self.moved |= step.routed or after.withdrawn != before.withdrawn
         if after.receipts is not None or after.is_final:
             self.due_at = None
@@ -193,14 +202,17 @@ def write_receipts(connection: Connection, cases: Iterable[PendingChange]) -> No
     """Write every receipt of *cases* that is new or changed; one that waits is leased from here, also of the log's."""
     new: list[Row] = []
     changed: list[Row] = []
+    reported: list[Row] = []
     for case in cases:
         app, receipts = case.progress.app, case.progress.receipts or {}
         if case.is_new_list:
             new += [receipt_row(receipt, app, _shard(case, receipt), case.lane) for receipt in receipts.values()]
         else:
             changed += [receipt_row(receipts[n], app, _shard(case, receipts[n]), case.lane) for n in case.changed]
+            reported += [reported_row(receipts[n]) for n in case.reported]
     for sql, rows in ((INSERT_RECEIPT, new), (REPLACE_RECEIPT, changed)):
         connection.insert_all(sql, RECEIPT_VALUES, rows)
+    connection.update_all("receipt", REPORTED, RECEIPT_KEY, reported)
 
 
 def _shard(case: PendingChange, receipt: Receipt) -> int:
