@@ -8,10 +8,11 @@ import pytest
 from confluent_kafka import Consumer
 
 from tests.contract.log import settings_of
-from waypost.domain.ids import AppId, UserId
+from waypost.domain.ids import AppId, UserId, format_id, next_ids
 from waypost.domain.notification import Lane
-from waypost.ports.broker import Entry
-from waypost.stores.kafka.broker import opened_publisher
+from waypost.domain.time import Instant
+from waypost.ports.broker import ChannelEntry, Entry
+from waypost.stores.kafka.broker import opened_channels, opened_publisher
 from waypost.telemetry import Silent
 
 pytestmark = pytest.mark.asyncio
@@ -35,10 +36,10 @@ async def test_others_read_of_kafka_what_was_published_of_a_user_in_its_order(
         assert [value for one, value in found if one == key] == [b"%d" % n for n in range(20)]
 
 
-def _read(bootstrap: str, prefix: str, count: int) -> list[tuple[bytes, bytes]]:
+def _read(bootstrap: str, prefix: str, count: int, topic: str = "work.high") -> list[tuple[bytes, bytes]]:
     reader = Consumer({"bootstrap.servers": bootstrap, "group.id": f"{prefix}others", "auto.offset.reset": "earliest"})
     try:
-        reader.subscribe([f"{prefix}work.high"])
+        reader.subscribe([f"{prefix}{topic}"])
         found: list[tuple[bytes, bytes]] = []
         while len(found) < count:
             if (message := reader.poll(1)) is not None and message.error() is None:
@@ -46,3 +47,21 @@ def _read(bootstrap: str, prefix: str, count: int) -> list[tuple[bytes, bytes]]:
         return found
     finally:
         reader.close()
+
+
+@pytest.mark.engines
+async def test_others_read_of_kafka_what_was_published_to_a_channel_by_its_notification(
+    kafka_bootstrap: str, kafka_prefix: str
+) -> None:
+    """Requirement S4-12: the key is the notification's id."""
+    ids, _ = next_ids(Instant(1_800_000_000_000), 3, bytes(10), 0)
+    entries = [ChannelEntry(each, b"%d" % n) for n in range(5) for each in ids]
+    async with opened_channels(settings_of(kafka_bootstrap, kafka_prefix, "x"), Silent(), ["email", "push"]) as topic:
+        assert topic._preparing is not None
+        await topic._preparing
+        await topic.publish("email", entries)
+        await topic.publish("push", entries[:1])
+    found = await asyncio.to_thread(_read, kafka_bootstrap, kafka_prefix, len(entries), "email_notification")
+    for each in ids:
+        key = format_id(each).encode()
+        assert [value for one, value in found if one == key] == [b"%d" % n for n in range(5)]

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from waypost.domain.ids import AppId, UserId
+from waypost.domain.ids import AppId, NotificationId, UserId
 from waypost.domain.notification import Lane
 
 
@@ -24,5 +24,21 @@ class Publisher(Protocol):
     """A topic with its lanes; the entries of one user are read in their order."""
 
     async def publish(self, lane: Lane, entries: Sequence[Entry]) -> None:
+        """Append *entries*; Unavailable: nobody knows whether that was done. Repeated, they are read twice."""
+        ...
+
+
+class ChannelEntry(Struct, frozen=True):
+    """An entry of a channel's topic."""
+
+    notification_id: NotificationId
+    """The notification that it is about, which is the key where the broker has keys."""
+    body: bytes
+
+
+class ChannelPublisher(Protocol):
+    """A topic for each channel, ``<channel>_notification``; the entries of one notification are read in their order."""
+
+    async def publish(self, channel: str, entries: Sequence[ChannelEntry]) -> None:
         """Append *entries*; Unavailable: nobody knows whether that was done. Repeated, they are read twice."""
         ...
