@@ -12,7 +12,7 @@ from waypost.domain.ids import AppId, UserId, format_id, next_ids
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
 from waypost.ports.broker import ChannelEntry, Entry
-from waypost.stores.kafka.broker import opened_channels, opened_publisher
+from waypost.stores.kafka.broker import KafkaChannelPublisher, KafkaPublisher, opened
 from waypost.telemetry import Silent
 
 pytestmark = pytest.mark.asyncio
@@ -24,8 +24,9 @@ async def test_others_read_of_kafka_what_was_published_of_a_user_in_its_order(
 ) -> None:
     """A topic for each lane, keyed by app and user."""
     users = [UserId("ann"), UserId("bob")]
+    settings = settings_of(kafka_bootstrap, kafka_prefix, "x")
     entries = [Entry(AppId("demo"), user, b"%d" % n) for n in range(20) for user in users]
-    async with opened_publisher(settings_of(kafka_bootstrap, kafka_prefix, "x"), Silent(), "work") as topic:
+    async with opened(KafkaPublisher(settings, Silent(), "work")) as topic:
         assert topic._preparing is not None
         await topic._preparing
         await topic.publish(Lane.HIGH, entries)
@@ -55,8 +56,9 @@ async def test_others_read_of_kafka_what_was_published_to_a_channel_by_its_notif
 ) -> None:
     """Requirement S4-12: the key is the notification's id."""
     ids, _ = next_ids(Instant(1_800_000_000_000), 3, bytes(10), 0)
+    settings = settings_of(kafka_bootstrap, kafka_prefix, "x")
     entries = [ChannelEntry(each, b"%d" % n) for n in range(5) for each in ids]
-    async with opened_channels(settings_of(kafka_bootstrap, kafka_prefix, "x"), Silent(), ["email", "push"]) as topic:
+    async with opened(KafkaChannelPublisher(settings, Silent(), ["email", "push"])) as topic:
         assert topic._preparing is not None
         await topic._preparing
         await topic.publish("email", entries)

@@ -187,10 +187,10 @@ async def _channels(config: Config, redis: Redis | None, telemetry: Telemetry) -
     """Open a publisher of a topic for each family of channels."""
     if config.outbox.to == "kafka":
         try:
-            from waypost.stores.kafka.broker import opened_channels  # noqa: PLC0415 - its client is an extra
+            from waypost.stores.kafka.broker import KafkaChannelPublisher, opened  # noqa: PLC0415 - its client is an extra
         except ModuleNotFoundError as missing:
             raise _missing(missing) from None
-        async with opened_channels(kafka_settings(config), telemetry, _families()) as kafka:
+        async with opened(KafkaChannelPublisher(kafka_settings(config), telemetry, _families())) as kafka:
             yield kafka
         return
     from waypost.stores.redis.broker import RedisChannelPublisher  # noqa: PLC0415 - its client is an extra
@@ -208,10 +208,10 @@ async def _topic(config: Config, redis: Redis | None, telemetry: Telemetry, topi
     """Open a publisher of *topic* on the broker that others read."""
     if config.outbox.to == "kafka":
         try:
-            from waypost.stores.kafka.broker import opened_publisher  # noqa: PLC0415 - its client is an extra
+            from waypost.stores.kafka.broker import KafkaPublisher, opened  # noqa: PLC0415 - its client is an extra
         except ModuleNotFoundError as missing:
             raise _missing(missing) from None
-        async with opened_publisher(kafka_settings(config), telemetry, topic) as kafka:
+        async with opened(KafkaPublisher(kafka_settings(config), telemetry, topic)) as kafka:
             yield kafka
         return
     from waypost.stores.redis.broker import RedisPublisher  # noqa: PLC0415 - its client is an extra

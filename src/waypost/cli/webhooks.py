@@ -9,7 +9,8 @@ import click
 
 from waypost.cli.composing import line_for_dash
 from waypost.cli.connect import api_options
-from waypost.cli.printing import as_json_option, console, print_json, progress, short_time, table
+from waypost.cli.printing import as_json_option, console, print_json, short_time, table
+from waypost.cli.replaying import replay_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,24 +100,8 @@ def replay(client: Client, ids: tuple[str, ...], as_json: bool, receiver: str | 
     """
     if bool(ids) == (query["since"] is not None):
         raise click.UsageError("Name events, or --since.")
-    totals = {"replayed": 0, "skipped": 0}
-    with progress() as bar:
-        task = bar.add_task("replaying", total=None)
-        cursor: str | None = None
-        while True:
-            answer = client.replay_webhooks(
-                ids=ids or None, endpoint=_endpoint_of(receiver), sent=sent or None, cursor=cursor, **query
-            )
-            totals["replayed"] += answer["replayed"]
-            totals["skipped"] += len(answer["results"]) - answer["replayed"]
-            bar.advance(task, len(answer["results"]))
-            cursor = answer["next"]
-            if cursor is None:
-                break
-    if as_json:
-        print_json(totals)
-    else:
-        console().print(f"{totals['replayed']} replayed, {totals['skipped']} could not be")
+    order = {"ids": ids or None, "endpoint": _endpoint_of(receiver), "sent": sent or None, **query}
+    replay_all(lambda cursor: client.replay_webhooks(cursor=cursor, **order), as_json)
 
 
 @webhooks.command(short_help="List the addresses that webhooks come from.")

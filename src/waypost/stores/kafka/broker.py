@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, TypeVar
 
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import format_id
@@ -83,6 +83,9 @@ class _Topics:
             self._telemetry.event(Event.KAFKA_BACK)
 
 
+P = TypeVar("P", bound=_Topics)
+
+
 class KafkaPublisher(_Topics):
     """The publisher on Kafka: see Publisher."""
 
@@ -115,22 +118,8 @@ def channel_topics(settings: KafkaSettings, channels: Sequence[str]) -> list[str
 
 
 @asynccontextmanager
-async def opened_publisher(settings: KafkaSettings, telemetry: Telemetry, topic: str) -> AsyncIterator[KafkaPublisher]:
-    """Open a publisher that writes to *topic*; a cluster that is away is looked for in the background."""
-    publisher = KafkaPublisher(settings, telemetry, topic)
-    publisher.start()
-    try:
-        yield publisher
-    finally:
-        await publisher.stop()
-
-
-@asynccontextmanager
-async def opened_channels(
-    settings: KafkaSettings, telemetry: Telemetry, channels: Sequence[str]
-) -> AsyncIterator[KafkaChannelPublisher]:
-    """Open a publisher to the topics of *channels*, as above."""
-    publisher = KafkaChannelPublisher(settings, telemetry, channels)
+async def opened(publisher: P) -> AsyncIterator[P]:
+    """Let *publisher* publish; a cluster that is away is looked for in the background."""
     publisher.start()
     try:
         yield publisher
