@@ -27,6 +27,7 @@ from benchmarks import (
     limits,
     look_ups,
     peers,
+    receipts,
     recording,
     stacks,
     streams_door,
@@ -49,6 +50,7 @@ MAIN: dict[str, Callable[[], list[Row]]] = {
     "stacks": stacks.run,
     "streams": streams_door.run,
     "recording": recording.run,
+    "receipts": receipts.run,
     "grpc": grpc_door.run,
     "peers": peers.run,
 }

@@ -5,12 +5,15 @@ Where routing and sending are apart, a worker is one of each.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tests.contract.bench import APP, OTHER_APP
 from tests.contract.sql import SqlUnderTest
 from waypost.domain.amendment import Amended, Amendment
 from waypost.domain.backlog import Lags, Waiting
+from waypost.domain.channel import Channel
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.progress import Stale
@@ -18,7 +21,7 @@ from waypost.domain.time import Instant
 from waypost.ports.promises import Promise
 from waypost.ports.views import Views
 from waypost.ports.work import Acceptance, Lease, NewNotification, Replay, Settled, Work
-from waypost.stores.redis.broker import RedisPublisher
+from waypost.stores.redis.broker import RedisChannelPublisher, RedisPublisher
 from waypost.stores.redis.settings import RedisSettings
 from waypost.stores.redis.wire import SinglePrimary
 from waypost.stores.sql.claims.held import Comparison, Held
@@ -26,7 +29,8 @@ from waypost.stores.sql.claims.lease import Part
 from waypost.stores.sql.claims.work import ClaimedWork
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.outbox.relay import CLAIM, Claim
-from waypost.stores.sql.outbox.relaying import Relay, Topics
+from waypost.stores.sql.outbox.relaying import Relay
+from waypost.stores.sql.outbox.topics import ChannelTopics, LaneTopics, Topics
 from waypost.stores.sql.settings import OutboxSettings
 from waypost.stores.sql.store import Store
 from waypost.stores.sql.views import SqlViews
@@ -102,6 +106,8 @@ class PublishedUnderTest(ClaimsUnderTest):
         super().__init__(url, apart=apart)
         self._wire = SinglePrimary(RedisSettings(url=redis_url, timeout_s=10), Silent())
         self._relays: dict[int, Relay] = {}
+        self.topics: Topics | None = None
+        """Where it is published; None is by lane."""
 
     async def open(self) -> None:
         """Connect to Redis as well."""
@@ -112,7 +118,8 @@ class PublishedUnderTest(ClaimsUnderTest):
         """See ClaimsUnderTest."""
         notifications = RedisPublisher(self._wire, "work:")
         deliveries = RedisPublisher(self._wire, "delivery:") if self._apart else notifications
-        relay = Relay(store, Topics(notifications, deliveries), OutboxSettings(to="redis"), self.clock)
+        topics = self.topics or LaneTopics(notifications, deliveries)
+        relay = Relay(store, topics, OutboxSettings(to="redis"), self.clock)
         self._relays[id(store)] = relay
         return relay
 
@@ -125,6 +132,15 @@ class PublishedUnderTest(ClaimsUnderTest):
         claimed = await self.database_of(worker).commits.submit(CLAIM, Claim(self.member_of(worker), 100))
         if publish:
             await self.relay_of(worker)._publish(claimed)
+
+    def by_channel(self, families: Mapping[Channel, str]) -> None:
+        """Publish by channel, in relays that are opened from now on."""
+        self.topics = ChannelTopics(RedisChannelPublisher(self._wire, ""), families)
+
+    async def of_channel(self, channel: str) -> list[tuple[str, dict[str, Any]]]:
+        """The keys and entries of a channel's topic."""
+        (found,) = await self._wire.execute([("XRANGE", f"{channel}_notification", "-", "+")])
+        return [(key.decode(), json.loads(body)) for _, (_, key, _, body) in found]
 
     async def at_the_broker(self, topic: str = "work:") -> int:
         """Entries that are there."""

@@ -8,21 +8,26 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from scripts.services.redis import Redis
 from tests.contract.bench import APP, OTHER_APP, Bench, again, notification, sent
 from tests.contract.claims import PublishedUnderTest
 from tests.journeys.harness import until
 from tests.unit.adapters.noted import Noted
+from waypost.domain.channel import Channel
+from waypost.domain.channel_steps import ChannelStep
+from waypost.domain.content import Content
 from waypost.domain.errors import Unavailable
-from waypost.domain.ids import NotificationId
+from waypost.domain.ids import NotificationId, format_id
 from waypost.domain.notification import Lane
-from waypost.domain.status import NotificationStatus
+from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import MINUTE_MS
 from waypost.ports.broker import Entry
 from waypost.ports.outbox import EntryState, OutboxQuery
 from waypost.stores.sql.outbox import resting
 from waypost.stores.sql.outbox.relaying import Relay
+from waypost.stores.sql.outbox.topics import LaneTopics
 from waypost.telemetry import Event
 
 pytestmark = [pytest.mark.engines, pytest.mark.asyncio]
@@ -50,6 +55,7 @@ async def shown(stack: PublishedUnderTest, *states: EntryState) -> list[tuple[No
 def published_by(relay: Relay) -> list[Lane]:
     """The lanes that it publishes from now on, one for each time."""
     lanes: list[Lane] = []
+    assert isinstance(relay._topics, LaneTopics)
     topic = relay._topics.deliveries
     publish = topic.publish
 
@@ -79,6 +85,52 @@ async def test_an_entry_is_written_with_its_notification_and_published(stack: Pu
     bench.clock.advance(MINUTE_MS)
     assert await bench.worker.promote_due(bench.now, 10) == 1
     assert await shown(stack, EntryState.PENDING) == [(made.id, 1)]
+
+
+async def test_by_channel_each_has_its_topic_and_entries_are_keyed_by_their_notification(
+    stack: PublishedUnderTest,
+) -> None:
+    """Requirements S4-04, S4-12, S4-77: two side by side are two entries; a step that waits has none yet."""
+    stack.by_channel({Channel("fcm"): "push", Channel("email"): "email"})
+    (bench,) = await benches(stack, 1)
+    first = ChannelStep("fcm", until=DeliveryStatus.DELIVERED, for_s=30)
+    said = {
+        "plain": (),
+        "both": (ChannelStep("push"), ChannelStep("email")),
+        "mail": (ChannelStep("email"),),
+        "fallback": (first, ChannelStep("sms")),
+    }
+    made = {
+        name: replace(notification(bench.now, user=name), content=Content(title=name, channels=steps))
+        for name, steps in said.items()
+    }
+    await bench.accept(*made.values())
+    assert await stack.relay_of(bench.worker).relay() == len(made)
+    found = {channel: await stack.of_channel(channel) for channel in ("push", "email", "sms")}
+    named = {format_id(one.id): name for name, one in made.items()}
+    assert {channel: [named[key] for key, _ in entries] for channel, entries in found.items()} == {
+        "push": ["plain", "both", "fallback"],
+        "email": ["both", "mail"],
+        "sms": [],
+    }
+    key, entry = found["email"][1]
+    described = {"channel": "email", "app": APP, "kind": "visible", "lane": "normal", "target": None}
+    assert entry == {"notification_id": key, **described}
+
+
+async def test_by_channel_a_target_that_is_tried_again_is_at_its_own(stack: PublishedUnderTest) -> None:
+    stack.by_channel({Channel(name): "push" for name in ("apns", "fcm", "webpush")})
+    (bench,) = await benches(stack, 1)
+    made = await bench.accepted()
+    lease, item = await bench.take_one()
+    await bench.settle_first(lease, item, 2, sent(0, bench.now), again(1, bench.now))
+    bench.clock.advance(MINUTE_MS)
+    assert await bench.worker.promote_due(bench.now, 10) == 1
+    assert await stack.relay_of(bench.worker).relay() == 2
+    assert [(key, entry["target"]) for key, entry in await stack.of_channel("push")] == [
+        (format_id(made.id), None),
+        (format_id(made.id), 1),
+    ]
 
 
 async def test_several_relays_publish_each_entry_once(stack: PublishedUnderTest) -> None:

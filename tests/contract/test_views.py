@@ -16,7 +16,7 @@ from waypost.domain.settlement import Change, Dead, Sent
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import HOUR_MS, MINUTE_MS, later
 from waypost.ports.feed import Mark
-from waypost.ports.views import DeadQuery, HistoryQuery, Marked, PageQuery
+from waypost.ports.views import Addressed, DeadQuery, HistoryQuery, Marked, PageQuery
 from waypost.ports.work import NewNotification, Replay
 
 pytestmark = pytest.mark.asyncio
@@ -167,6 +167,18 @@ async def test_what_was_dropped_or_replayed_is_no_dead_letter(bench: Bench) -> N
     await bench.routed(replayed, DEAD)
     await bench.accept(Replay(APP, replayed.id, bench.now, later(bench.now, HOUR_MS)))
     assert await bench.store.views.dead(DeadQuery(APP)) == []
+
+
+async def test_whom_the_known_ids_of_an_app_are_for(bench: Bench) -> None:
+    """With the numbers of their targets; another app's are not told."""
+    mine, fresh, others = notification(bench.now), notification(bench.now), notification(bench.now, app=OTHER_APP)
+    await bench.routed(mine, Sent("p"), Sent("q"))
+    await bench.accept(*map(NewNotification, (fresh, others)))
+    numbers = {each.device_id: each.n for each in await bench.receipts(mine)}
+    assert len(numbers) == 2
+    found = await bench.store.views.addressed(APP, [mine.id, fresh.id, others.id, new_id(bench.now)])
+    assert found == {mine.id: Addressed(mine.user_id, numbers), fresh.id: Addressed(fresh.user_id, {})}
+    assert await bench.store.views.addressed(APP, []) == {}
 
 
 async def test_statuses_of_the_known_ids_of_an_app(bench: Bench) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from tests.contract.bench import OTHER_APP, Bench, by_content, new_id, notification, sent
 from tests.contract.promised import promise
@@ -32,6 +33,16 @@ async def test_a_failed_notification_is_sent_again(bench: Bench) -> None:
     assert await bench.accept(_replay(made, bench.now)) == [Accepted(made.id)]
     record = (await bench.detail(made)).record
     assert (record.status, record.round, record.finished_at) == (NotificationStatus.PROCESSING, 2, None)
+    lease, item = await bench.take_one()
+    assert await bench.settle_rest(lease, item, sent(0, bench.now, attempt=2)) == []
+    assert await bench.status(made) is NotificationStatus.SENT
+
+
+async def test_what_was_taken_starts_again_where_it_is_asked_for(bench: Bench) -> None:
+    made = notification(bench.now)
+    await bench.routed(made, Sent("p"))
+    assert await bench.accept(_replay(made, bench.now)) == [NotReplayable(known=True)]
+    assert await bench.accept(replace(_replay(made, bench.now), taken=True)) == [Accepted(made.id)]
     lease, item = await bench.take_one()
     assert await bench.settle_rest(lease, item, sent(0, bench.now, attempt=2)) == []
     assert await bench.status(made) is NotificationStatus.SENT

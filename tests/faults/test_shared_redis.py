@@ -18,7 +18,7 @@ from waypost.domain.ids import AppId, DeviceId, UserId
 from waypost.domain.limits import Granted, TokenBucket
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.time import Instant
-from waypost.ports.broker import Due, Entry
+from waypost.ports.broker import Entry
 from waypost.ports.work import Duplicate
 from waypost.stores.redis.broker import RedisPublisher
 from waypost.stores.redis.check import look
@@ -27,7 +27,6 @@ from waypost.stores.redis.commands import Redis, RedisAway
 from waypost.stores.redis.devices import CachedDevices
 from waypost.stores.redis.holds import RedisHolds
 from waypost.stores.redis.limiter import RedisLimiter
-from waypost.stores.redis.schedule import RedisSchedule
 from waypost.stores.redis.settings import RedisSettings
 from waypost.stores.redis.wire import SinglePrimary
 from waypost.telemetry import Event, Metric
@@ -205,7 +204,7 @@ async def limited(*instances: Redis) -> None:
 
 
 async def carried_once(*instances: Redis) -> None:
-    """Entries of two apps that are published, and due times."""
+    """Entries of two apps that are published."""
     apps = (APP, AppId("shop"))
     for lane in (Lane.HIGH, Lane.BULK):
         entries = [Entry(app, USERS[0][1], b"%d" % n) for n in range(100) for app in apps]
@@ -213,8 +212,3 @@ async def carried_once(*instances: Redis) -> None:
             await publisher.publish(lane, entries[half::2])
         lengths = await instances[0].execute([("XLEN", f"waypost:{{{lane}}}:{app}") for app in apps])
         assert lengths == [100, 100]
-    schedule = RedisSchedule(instances[0], "waypost:")
-    await schedule.put([Due(b"a", b"body", NOW)])
-    claimed = await schedule.claim(NOW, 10)
-    assert [each.due.id for each in claimed] == [b"a"]
-    assert await RedisSchedule(instances[1], "waypost:").confirm(claimed) == []

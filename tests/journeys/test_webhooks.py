@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -13,6 +17,12 @@ from tests.hurry import HURRIED
 from tests.journeys.harness import Json, Service, running, until
 
 NAME = "webhook"
+NEVER = f"""{HURRIED}
+from waypost.channels.webhook import sender
+
+sender.WRITTEN_BY_S = sender.ANSWER_BY_S = 3600.0
+"""
+"""As ``sitecustomize``. A receiver has an hour for its answer."""
 TITLE = "Your code is 4711"
 
 
@@ -161,3 +171,66 @@ async def test_kill_9_of_the_worker_loses_no_webhook(tmp_path: Path) -> None:
         for each in sent:
             types = [it["type"] for it in said if it["notification_id"] == each]
             assert types.index("delivery.status") < types.index("notification.status")
+
+
+@pytest.mark.asyncio
+async def test_a_receiver_that_never_answers_delays_no_other_and_no_delivery(tmp_path: Path) -> None:
+    """Its attempts last for an hour here: whatever waited for one of them would not come."""
+    async with running(tmp_path, start=False, sitecustomize=NEVER) as service:
+        url = service.lab.urls[NAME]
+        slow = url.replace("127.0.0.1", "localhost")
+        await start(service, allow_endpoints=[url, slow])
+        await service.lab.script({"where": NAME, "match": {"token": "/hooks/slow"}, "do": {"black_hole": {}}})
+        first = [{"user_id": "ann", "title": f"News {n}", "webhook_url": f"{slow}/hooks/slow"} for n in range(300)]
+        status, answer = await service.ask("POST", "/v1/notifications/batch", {"notifications": first})
+        assert status == 202, answer
+
+        async def all_are_sent() -> bool:
+            listed = (await service.ask("GET", "/v1/notifications?user_id=ann&status=sent&limit=500"))[1]
+            return len(listed["items"]) == len(first)
+
+        await until(all_are_sent, "the deliveries that the slow one is told of")
+        other = await tell(service)
+        said = bodies(await until(partial(has, service, 2), "what another one is told"))
+        assert {each["notification_id"] for each in said} == {other}
+        assert await told(service, "/hooks/slow") == []
+
+
+@pytest.mark.asyncio
+async def test_what_a_url_was_told_is_listed_and_told_again(tmp_path: Path) -> None:
+    """What failed in a time, and one that it took: each has the id that it had. In batches, as it asks for."""
+    async with serving(tmp_path) as service:
+        await start(service, statuses=["sent"], status_batch=10, status_batch_wait_ms=10)
+        await service.lab.script({"where": NAME, "do": {"answer": {"status": 404}}})
+        sent = await tell(service)
+
+        async def listed(status: str) -> list[Json]:
+            found = (await service.ask("GET", f"/v1/webhooks/events?status={status}"))[1]["items"]
+            return list(found) if len(found) == 2 else []
+
+        failed = await until(partial(listed, "failed"), "both events, failed")
+        assert {(each["code"], each["attempts"], each["notification_id"]) for each in failed} == {("http_404", 1, sent)}
+        await service.lab.heal()
+        since = failed[-1]["at"]
+        assert await command(service, "webhooks", "replay", "--since", since) == {"replayed": 2, "skipped": 0}
+        taken = await until(partial(listed, "sent"), "both events, taken")
+        assert {each["id"] for each in taken} == {each["id"] for each in failed}
+        assert await command(service, "webhooks", "replay", "--since", since) == {"replayed": 0, "skipped": 0}
+        one = taken[0]["id"]
+        assert await command(service, "webhooks", "replay", one, "--sent") == {"replayed": 1, "skipped": 0}
+        assert await command(service, "webhooks", "replay", sent, "--sent") == {"replayed": 0, "skipped": 0}
+
+        async def heard() -> list[str]:
+            ids = [each["id"] for body in bodies(await told(service)) for each in body["events"]]
+            return ids if len(ids) == 3 else []
+
+        ids = await until(heard, "what was told again")
+        assert sorted(ids) == sorted([*(each["webhook_id"] for each in taken), f"{one}-0"])
+
+
+async def command(service: Service, *words: str) -> Json:
+    """What a command of ours says."""
+    said = [sys.executable, "-m", "waypost.cli", *words, "--url", service.url, "--json"]
+    environment = {"WAYPOST_API_KEY": service.key, "PATH": ""}
+    made = await asyncio.to_thread(subprocess.run, said, env=environment, check=True, capture_output=True, text=True)
+    return dict(json.loads(made.stdout))

@@ -96,7 +96,7 @@ def _replay(store: MemoryStore, replay: Replay) -> tuple[Acceptance, list[Moved]
     row = store.rows.get(replay.notification_id)
     if row is None or row.notification.app != replay.app:
         return NotReplayable(known=False), []
-    step = new_round(row.progress, replay.at)
+    step = new_round(row.progress, replay.at, replay.taken)
     if step is None:
         return NotReplayable(known=True), []
     row.notification = msgspec.structs.replace(row.notification, expires_at=replay.expires_at)

@@ -14,6 +14,7 @@ from waypost.domain.status import NotificationStatus
 from waypost.domain.vocabulary import waits
 from waypost.ports.clock import Clock
 from waypost.ports.views import (
+    Addressed,
     DeadLetter,
     DeadQuery,
     HistoryQuery,
@@ -85,6 +86,17 @@ class MemoryViews:
         """See Views."""
         rows = (self._store.rows.get(notification_id) for notification_id in ids)
         return {_id(row): self._status(row) for row in rows if row is not None and row.notification.app == app}
+
+    async def addressed(self, app: AppId, ids: Sequence[NotificationId]) -> dict[NotificationId, Addressed]:
+        """See Views."""
+        rows = [row for each in ids if (row := self._store.rows.get(each)) is not None and row.notification.app == app]
+        return {
+            _id(row): Addressed(
+                row.notification.user_id,
+                {each.device_id: n for n, each in sorted((row.progress.receipts or {}).items(), reverse=True)},
+            )
+            for row in rows
+        }
 
     def _marked(self, row: StoredRow) -> Marked:
         marks = self._store.feed.get(_id(row))

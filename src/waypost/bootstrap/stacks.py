@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from waypost.bootstrap.paths import run_dir_of
+from waypost.bootstrap.registry import installed
 from waypost.config import Config, Handoff, Stack
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.notification import Lane
 from waypost.pipeline.record import record
-from waypost.ports.broker import Publisher
+from waypost.ports.broker import ChannelPublisher, Publisher
 from waypost.ports.clock import Clock
 from waypost.ports.holds import Holds
 from waypost.ports.keys import Keys
@@ -34,6 +35,7 @@ from waypost.telemetry import Telemetry
 if TYPE_CHECKING:
     from waypost.stores.redis.commands import Redis
     from waypost.stores.sql.outbox.relaying import Relay
+    from waypost.stores.sql.outbox.topics import Topics
 
 LOG_EXTRA = "waypost[kafka]"
 NOTIFICATIONS = "work"
@@ -155,13 +157,10 @@ async def _outbox(
     config: Config, store: Store, redis: Redis | None, clock: Clock, telemetry: Telemetry
 ) -> AsyncIterator[Relay]:
     """Open the outbox, and publish from it in a process that has the role of relay."""
-    from waypost.stores.sql.outbox.relaying import Relay, Topics  # noqa: PLC0415 - needed where it is asked for
+    from waypost.stores.sql.outbox.relaying import Relay  # noqa: PLC0415 - needed where it is asked for
 
-    async with AsyncExitStack() as topics:
-        notifications = deliveries = await topics.enter_async_context(_topic(config, redis, telemetry, NOTIFICATIONS))
-        if config.handoff is Handoff.QUEUE:
-            deliveries = await topics.enter_async_context(_topic(config, redis, telemetry, DELIVERIES))
-        relay = Relay(store, Topics(notifications, deliveries), config.outbox, clock)
+    async with AsyncExitStack() as opening:
+        relay = Relay(store, await _topics(config, redis, telemetry, opening), config.outbox, clock)
         if Role.RELAY in config.does():
             relay.start()
         try:
@@ -170,15 +169,49 @@ async def _outbox(
             await relay.stop()
 
 
+async def _topics(config: Config, redis: Redis | None, telemetry: Telemetry, opening: AsyncExitStack) -> Topics:
+    """Open the topics that the outbox is published to."""
+    from waypost.stores.sql.outbox.topics import ChannelTopics, LaneTopics  # noqa: PLC0415 - as above
+
+    if config.outbox.topics == "channels":
+        families = {plugin.channel: plugin.family for plugin in installed()}
+        return ChannelTopics(await opening.enter_async_context(_channels(config, redis, telemetry)), families)
+    notifications = deliveries = await opening.enter_async_context(_topic(config, redis, telemetry, NOTIFICATIONS))
+    if config.handoff is Handoff.QUEUE:
+        deliveries = await opening.enter_async_context(_topic(config, redis, telemetry, DELIVERIES))
+    return LaneTopics(notifications, deliveries)
+
+
+@asynccontextmanager
+async def _channels(config: Config, redis: Redis | None, telemetry: Telemetry) -> AsyncIterator[ChannelPublisher]:
+    """Open a publisher of a topic for each family of channels."""
+    if config.outbox.to == "kafka":
+        try:
+            from waypost.stores.kafka.broker import KafkaChannelPublisher, opened  # noqa: PLC0415 - its client is an extra
+        except ModuleNotFoundError as missing:
+            raise _missing(missing) from None
+        async with opened(KafkaChannelPublisher(kafka_settings(config), telemetry, _families())) as kafka:
+            yield kafka
+        return
+    from waypost.stores.redis.broker import RedisChannelPublisher  # noqa: PLC0415 - its client is an extra
+
+    assert redis is not None and config.redis is not None, "the configuration was checked when it was read"
+    yield RedisChannelPublisher(redis, config.redis.prefix)
+
+
+def _families() -> list[str]:
+    return sorted({plugin.family for plugin in installed()})
+
+
 @asynccontextmanager
 async def _topic(config: Config, redis: Redis | None, telemetry: Telemetry, topic: str) -> AsyncIterator[Publisher]:
     """Open a publisher of *topic* on the broker that others read."""
     if config.outbox.to == "kafka":
         try:
-            from waypost.stores.kafka.broker import opened_publisher  # noqa: PLC0415 - its client is an extra
+            from waypost.stores.kafka.broker import KafkaPublisher, opened  # noqa: PLC0415 - its client is an extra
         except ModuleNotFoundError as missing:
             raise _missing(missing) from None
-        async with opened_publisher(kafka_settings(config), telemetry, topic) as kafka:
+        async with opened(KafkaPublisher(kafka_settings(config), telemetry, topic)) as kafka:
             yield kafka
         return
     from waypost.stores.redis.broker import RedisPublisher  # noqa: PLC0415 - its client is an extra
@@ -227,15 +260,14 @@ def kafka_settings(config: Config) -> KafkaSettings:
 def check_broker(config: Config) -> str:
     """Check the Kafka that the outbox is published to; its loss loses no work, unlike that of ``check_log``."""
     try:
-        from waypost.stores.kafka.broker import describe  # noqa: PLC0415 - its client is an extra
+        from waypost.stores.kafka.broker import carrying, channel_topics, describe  # noqa: PLC0415 - its client is an extra
     except ModuleNotFoundError as missing:
         raise _missing(missing) from None
-    return describe(kafka_settings(config), topics_of(config))
-
-
-def topics_of(config: Config) -> tuple[str, ...]:
-    """Name the topics that are published."""
-    return (NOTIFICATIONS, DELIVERIES) if config.handoff is Handoff.QUEUE else (NOTIFICATIONS,)
+    settings = kafka_settings(config)
+    if config.outbox.topics == "channels":
+        return describe(settings, channel_topics(settings, _families()))
+    topics = (NOTIFICATIONS, DELIVERIES) if config.handoff is Handoff.QUEUE else (NOTIFICATIONS,)
+    return describe(settings, [name for topic in topics for name in carrying(settings, topic)])
 
 
 def _missing(missing: ModuleNotFoundError) -> Exception:

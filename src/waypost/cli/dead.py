@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from waypost.cli.connect import api_options
-from waypost.cli.printing import as_json_option, console, print_json, progress, short_time, table
+from waypost.cli.printing import as_json_option, console, print_json, short_time, table
+from waypost.cli.replaying import replay_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,22 +90,10 @@ def replay(
     wanted = {name: value for name, value in query.items() if value is not None}
     if sum((bool(ids), bool(wanted), every)) != 1:
         raise click.UsageError("Name notifications, or a filter, or --all.")
-    totals = {"replayed": 0, "skipped": 0}
-    with progress() as bar:
-        task = bar.add_task("replaying", total=None)
-        cursor: str | None = None
-        while True:
-            if ids:
-                answer = client.replay_dead(ids=ids, ttl_s=ttl_s)
-            else:
-                answer = client.replay_dead(filter=wanted, cursor=cursor, ttl_s=ttl_s)
-            totals["replayed"] += answer["replayed"]
-            totals["skipped"] += len(answer["results"]) - answer["replayed"]
-            bar.advance(task, len(answer["results"]))
-            cursor = answer["next"]
-            if cursor is None:
-                break
-    if as_json:
-        print_json(totals)
-    else:
-        console().print(f"{totals['replayed']} replayed, {totals['skipped']} could not be")
+
+    def ask(cursor: str | None) -> dict[str, Any]:
+        if ids:
+            return client.replay_dead(ids=ids, ttl_s=ttl_s)
+        return client.replay_dead(filter=wanted, cursor=cursor, ttl_s=ttl_s)
+
+    replay_all(ask, as_json)

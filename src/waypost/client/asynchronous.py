@@ -233,6 +233,20 @@ class AsyncClient:
     async def resolve_alert(self, notification_id: str) -> Json:
         """Close an alert; a notification that is not final by now has failed."""
         answer: Json = await self._answer(calls.resolve_alert(notification_id))
+
+    async def webhook_events(self, **query: str | int | None) -> Json:
+        """List a page of what a URL was told, newest first (endpoint, status, since, until, limit, cursor)."""
+        answer: Json = await self._answer(calls.webhook_events(**query))
+        return answer
+
+    async def replay_webhooks(self, ids: Sequence[str] | None = None, **order: str | bool | None) -> Json:
+        """Tell the events *ids* again, or one page of those of a time (since, until, endpoint, sent, cursor)."""
+        answer: Json = await self._answer(calls.replay_webhooks(ids, **order))
+        return answer
+
+    async def webhook_sources(self) -> Json:
+        """List the addresses that webhooks come from."""
+        answer: Json = await self._answer(calls.webhook_sources())
         return answer
 
     async def outbox(self, **query: str | int | None) -> Json:

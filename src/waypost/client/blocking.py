@@ -243,6 +243,20 @@ class Client:
     def resolve_alert(self, notification_id: str) -> Json:
         """Close an alert; a notification that is not final by now has failed."""
         answer: Json = self._answer(calls.resolve_alert(notification_id))
+
+    def webhook_events(self, **query: str | int | None) -> Json:
+        """List a page of what a URL was told, newest first (endpoint, status, since, until, limit, cursor)."""
+        answer: Json = self._answer(calls.webhook_events(**query))
+        return answer
+
+    def replay_webhooks(self, ids: Sequence[str] | None = None, **order: str | bool | None) -> Json:
+        """Tell the events *ids* again, or one page of those of a time (since, until, endpoint, sent, cursor)."""
+        answer: Json = self._answer(calls.replay_webhooks(ids, **order))
+        return answer
+
+    def webhook_sources(self) -> Json:
+        """List the addresses that webhooks come from."""
+        answer: Json = self._answer(calls.webhook_sources())
         return answer
 
     def outbox(self, **query: str | int | None) -> Json:

@@ -221,6 +221,22 @@ def resolve_alert(notification_id: str) -> ClientRequest:
     return ClientRequest("POST", f"/v1/alerts/{_part(notification_id)}/resolve", is_repeatable=False)
 
 
+def webhook_events(**query: str | int | None) -> ClientRequest:
+    """List a page of what a URL was told, newest first (endpoint, status, since, until, limit, cursor)."""
+    return ClientRequest("GET", "/v1/webhooks/events" + _query(query))
+
+
+def replay_webhooks(ids: Sequence[str] | None = None, **order: str | bool | None) -> ClientRequest:
+    """Tell the events *ids* again, or one page of those of a time (since, until, endpoint, sent, cursor)."""
+    asked = _given(ids=None if ids is None else list(ids), **order)
+    return _post("/v1/webhooks/replay", asked, is_repeatable=False)
+
+
+def webhook_sources() -> ClientRequest:
+    """List the addresses that webhooks come from."""
+    return ClientRequest("GET", "/v1/webhooks/sources")
+
+
 def outbox(**query: str | int | None) -> ClientRequest:
     """List a page of the outbox, newest first, with how many entries have each status (status, limit, cursor)."""
     return ClientRequest("GET", "/v1/outbox" + _query(query))

@@ -82,6 +82,7 @@ def put_beneath(
     except msgspec.ValidationError as misfit:
         raise ConfigurationError(FILE, str(misfit)) from None
     outbox = _section(tree, "outbox")
+    outbox.setdefault("topics", "channels")
     if (poll_ms := _said(environ, "OUTBOX_POLL_INTERVAL_MS", Count)) is not None:
         outbox.setdefault("poll_s", poll_ms / 1_000)
     if (batch := _said(environ, "OUTBOX_BATCH_SIZE", Count)) is not None:

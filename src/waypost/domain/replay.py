@@ -18,17 +18,19 @@ _ROUTED_AGAIN = frozenset(
     {NotificationStatus.NO_TARGETS, NotificationStatus.EXPIRED, NotificationStatus.FAILED, NotificationStatus.UNKNOWN}
 )
 """Final states that a replay routes anew where there are no targets to reopen."""
+_TAKEN_TOO = REPLAYABLE | {DeliveryStatus.SENT}
 
 
-def new_round(progress: Progress, at: Instant) -> Step | None:
+def new_round(progress: Progress, at: Instant, taken: bool = False) -> Step | None:
     """Start a new round for what failed, expired or is unknown; None where nothing of it can be sent again.
 
+    With *taken* also for what its provider took and nobody confirmed.
     What never had targets, or only the record of poison, is routed anew. All receipts must be loaded.
     """
     receipts = progress.receipts or {}
     routed_again = progress.status in _ROUTED_AGAIN and all(each.stands_for_all for each in receipts.values())
     known = [each for each in receipts.values() if not each.is_newer]
-    failed = [] if routed_again else [each for each in known if each.status in REPLAYABLE]
+    failed = [] if routed_again else [each for each in known if each.status in (_TAKEN_TOO if taken else REPLAYABLE)]
     if not progress.is_final or not (failed or routed_again):
         return None
     reopened = _reopened(failed, at)

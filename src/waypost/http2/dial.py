@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 from .alerts import alert_of
 from .eyeballs import Address, connect_first, interleaved
-from .proxy import ProxyRefused, open_tunnel
+from .proxy import Proxy, ProxyRefused, open_tunnel
 from .settings import Origin
 
 _TLS_GOODBYE_S: Final = 2.0
@@ -48,16 +48,28 @@ async def dial(origin: Origin, protocol: Callable[[], P], timeout_s: float, reso
 
 
 async def _reach(origin: Origin, resolve: Resolve) -> socket.socket:
-    """Open a byte stream to the origin, through its proxy if it has one (which then resolves the name)."""
+    """Open a byte stream to the origin, through its proxy if it has one."""
     proxy = origin.proxy
     if proxy is None:
         return await _tcp(origin.host, origin.port, resolve)
+    if not proxy.by_address:
+        return await _through(proxy, origin.host, origin.port)
+    refused = DialError(f"{origin.host} has no address")
+    for address in interleaved(await resolve(origin.host, origin.port)):
+        try:
+            return await _through(proxy, str(address[4][0]), origin.port)
+        except DialError as error:
+            refused = error
+    raise refused
+
+
+async def _through(proxy: Proxy, host: str, port: int) -> socket.socket:
     sock = await _tcp(proxy.host, proxy.port, addresses)
     try:
-        await open_tunnel(asyncio.get_running_loop(), sock, proxy, origin.host, origin.port)
+        await open_tunnel(asyncio.get_running_loop(), sock, proxy, host, port)
     except (ProxyRefused, OSError) as error:
         sock.close()
-        raise DialError(f"proxy {proxy.host}:{proxy.port} on the way to {origin.host}: {error}") from None
+        raise DialError(f"proxy {proxy.host}:{proxy.port} on the way to {host}: {error}") from None
     except BaseException:
         sock.close()
         raise

@@ -13,11 +13,16 @@ _HTTP_PORT: Final = 80
 
 @dataclass(frozen=True)
 class Proxy:
-    """An HTTP/1.1 proxy, spoken to in clear text; *authorization* is what goes into Proxy-Authorization."""
+    """An HTTP/1.1 proxy, spoken to in clear text; *authorization* is what goes into Proxy-Authorization.
+
+    It resolves names, unless it is asked *by_address*: then names are resolved on this side, and it is asked for what
+    was found.
+    """
 
     host: str
     port: int
     authorization: str | None = field(default=None, repr=False)
+    by_address: bool = False
 
 
 class ProxyRefused(Exception):

@@ -14,7 +14,7 @@ class Origin:
     """A server; `tls` None is HTTP/2 in clear text with prior knowledge.
 
     The context's ALPN list is set to h2 by the pool. `server_name` is sent as SNI and checked in the certificate; the
-    host where it is None. Through a *proxy* the name is resolved by the proxy.
+    host where it is None.
     """
 
     host: str

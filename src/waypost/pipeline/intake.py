@@ -113,11 +113,16 @@ class Intake(Struct, frozen=True):
             after_s = random.randint(*_RETRY_AFTER_S)  # noqa: S311 - spreads attempts
             raise Unavailable("more is submitted than can be stored", ErrorCode.STORAGE_BUSY, after_s)
 
-    async def replay(self, caller: Caller, ids: Sequence[NotificationId], ttl_s: int | None = None) -> list[Acceptance]:
-        """Start a new round for what failed of each notification; its new time to live is the app's or *ttl_s*."""
+    async def replay(
+        self, caller: Caller, ids: Sequence[NotificationId], ttl_s: int | None = None, *, taken: bool = False
+    ) -> list[Acceptance]:
+        """Start a new round for what failed of each notification; its new time to live is the app's or *ttl_s*.
+
+        With *taken* also for what was sent.
+        """
         now = self.clock.now()
         expires_at = later(now, (self.defaults[caller.app].ttl_s if ttl_s is None else ttl_s) * SECOND_MS)
-        answers = await self.work.accept([Replay(caller.app, each, now, expires_at) for each in ids])
+        answers = await self.work.accept([Replay(caller.app, each, now, expires_at, taken) for each in ids])
         for lane in Lane:
             self.announce(lane)
         return answers

@@ -8,7 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from waypost.domain.delivery import Receipt
-from waypost.domain.ids import AppId, NotificationId, UserId
+from waypost.domain.ids import AppId, DeviceId, NotificationId, UserId
 from waypost.domain.notification import Notification
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
@@ -46,6 +46,13 @@ class NotificationDetail(Struct, frozen=True):
     duplicates: tuple[NotificationId, ...] = ()
     """The records of content duplicates of it, at most 100."""
     marked: Marked = Marked()
+
+
+class Addressed(Struct, frozen=True):
+    """The user whom a notification is for, and the numbers of its targets."""
+
+    user_id: UserId
+    targets: Mapping[DeviceId, int]
 
 
 class HistoryQuery(Struct, frozen=True):
@@ -122,4 +129,8 @@ class Views(Protocol):
 
     async def statuses(self, app: AppId, ids: Sequence[NotificationId]) -> dict[NotificationId, NotificationStatus]:
         """Return the status of each known id."""
+        ...
+
+    async def addressed(self, app: AppId, ids: Sequence[NotificationId]) -> dict[NotificationId, Addressed]:
+        """Return whom each known id is for; one that is not routed yet has no targets."""
         ...

@@ -39,6 +39,8 @@ class Replay(Struct, frozen=True):
     notification_id: NotificationId
     at: Instant
     expires_at: Instant
+    taken: bool = False
+    """Whether also for the targets that their provider took and nobody confirmed."""
 
 
 class Accepted(Struct, frozen=True, tag=True):

@@ -147,6 +147,12 @@ class Metric(Enum):
         ("cache", "result"),
         "Keys looked up in a cache, by what came of it",
     )
+    WEBHOOKS_DISABLED = (
+        "waypost_webhooks_disabled_total",
+        MetricKind.COUNTER,
+        ("app",),
+        "URLs that are told no status changes for a day, as they answered 410",
+    )
     BULK_FAILED = ("waypost_bulk_failed_total", MetricKind.COUNTER, ("app",), "Bulk jobs stopped as their walk failed")
     LOG_DROPPED = ("waypost_log_dropped_total", MetricKind.COUNTER, (), "Lines of the log dropped, as nobody read it")
     RECOVERED = (

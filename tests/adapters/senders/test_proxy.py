@@ -10,15 +10,19 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
-from tests.adapters.senders.bench import SystemClock, outcome, to_android, to_ios
+from tests.adapters.senders.bench import SystemClock, outcome, to_all, to_android, to_ios
 from waypost.channels.apns.sender import ApnsSender
 from waypost.channels.apns.settings import ApnsSettings
 from waypost.channels.fcm.sender import FcmSender
 from waypost.channels.fcm.settings import FcmSettings
+from waypost.channels.webhook.sender import WebhookSender
+from waypost.channels.webhook.settings import CHANNEL, WebhookSettings
+from waypost.domain.audience import Audience
 from waypost.domain.credential import CredentialId
+from waypost.domain.delivery import Delivery
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
-from waypost.domain.outcome import Taken, Unreachable
+from waypost.domain.outcome import Refused, Taken, Unreachable
 from waypost.lab import Lab
 from waypost.telemetry.sink import Silent
 
@@ -55,7 +59,12 @@ class ConnectProxy:
             return
         self.tunnels.append(target)
         host, _, port = target.rpartition(":")
-        far_reader, far_writer = await asyncio.open_connection(host, int(port))
+        try:
+            far_reader, far_writer = await asyncio.open_connection(host.strip("[]"), int(port))
+        except OSError:
+            writer.write(b"HTTP/1.1 502 Bad Gateway\r\n\r\n")
+            writer.close()
+            return
         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         pairs = ((reader, far_writer), (far_reader, writer))
         self._tasks += [asyncio.create_task(_copy(*pair)) for pair in pairs]
@@ -92,6 +101,61 @@ async def test_everything_goes_through_the_proxy(
             await sender.stop(1)
     wanted = {_authority(url) for url in (lab.urls.apns, lab.urls.fcm, lab.urls.oauth)}
     assert {target.replace("localhost", "127.0.0.1") for target in proxy.tunnels} == wanted
+
+
+def _webhooks(lab: Lab, proxy: str, *allowed: str) -> WebhookSender:
+    directory = lab.settings.directory
+    settings = WebhookSettings(
+        secret_file=str(directory / "webhook.secret"),
+        ca_file=str(directory / "ca.pem"),
+        allow_endpoints=allowed,
+        proxy=proxy,
+    )
+    return WebhookSender(CredentialId.of(DEMO, "webhook"), settings, clock=SystemClock(), telemetry=Silent())
+
+
+def _to(url: str) -> Delivery:
+    return to_all(Audience(CHANNEL, "url", url))
+
+
+@pytest.mark.asyncio
+async def test_a_webhooks_proxy_is_asked_for_the_address_that_was_checked(lab: Lab) -> None:
+    """Over HTTP/2 and HTTP/1.1; the certificate is that of the name, the next address is tried where one is away."""
+    urls = [lab.urls.further["webhook"], lab.urls.webpush_http1]
+    named = [url.replace("127.0.0.1", "localhost") for url in urls]
+    async with ConnectProxy().running() as proxy:
+        sender = _webhooks(lab, proxy.url, *named)
+        await sender.start()
+        assert isinstance(await outcome(sender, _to(f"{named[0]}/hooks/x")), Taken)
+        answered = await outcome(sender, _to(f"{named[1]}/hooks/x"))
+        assert isinstance(answered, Refused)  # it is no receiver of webhooks
+        assert answered.code.startswith("http_4")
+        await sender.stop(1)
+    hosts = {target.rpartition(":")[0] for target in proxy.tunnels}
+    assert "127.0.0.1" in hosts
+    assert hosts <= {"127.0.0.1", "[::1]"}
+    assert {target.rpartition(":")[2] for target in proxy.tunnels} == {url.rpartition(":")[2] for url in urls}
+
+
+@pytest.mark.asyncio
+async def test_a_webhooks_proxy_leads_to_no_address_that_may_not_be_dialed(lab: Lab) -> None:
+    async with ConnectProxy().running() as proxy:
+        sender = _webhooks(lab, proxy.url, "*")
+        await sender.start()
+        got = await outcome(sender, _to("https://localhost/x"))
+        assert isinstance(got, Unreachable)
+        assert "may not be dialed" in got.why
+        assert isinstance(await outcome(sender, _to("https://127.0.0.1/x")), Refused)
+        await sender.stop(1)
+    assert proxy.tunnels == []
+
+
+@pytest.mark.asyncio
+async def test_nothing_goes_through_a_proxy_in_clear_text(lab: Lab) -> None:
+    sender = _webhooks(lab, "http://127.0.0.1:9", "https://a.example", "http://b.example")
+    with pytest.raises(ConfigurationError) as caught:
+        await sender.start()
+    assert caught.value.path == "apps.demo.webhook.allow_endpoints[1]"
 
 
 @pytest.mark.asyncio

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -232,3 +233,69 @@ async def test_without_a_secret_nothing_of_ours_is_sent(settings: WebhookSetting
     with pytest.raises(ConfigurationError) as caught:
         await started(replace(settings, secret_file=None))
     assert caught.value.path == "apps.demo.webhook.secret_file"
+
+
+def _changes(lab: Lab, count: int) -> tuple[str, list[Delivery]]:
+    """A receiver of the lab, and *count* status changes for it."""
+    url = str(lab.further[NAME].make({}).shown["endpoint"])
+    to = Audience(CHANNEL, "url", url)
+    return url, [to_all(to, overrides={CHANNEL: {"type": "delivery.status", "n": n}}) for n in range(count)]
+
+
+@pytest.mark.asyncio
+async def test_a_receiver_that_asks_for_batches_gets_one_signed_request_for_many(
+    lab: Lab, settings: WebhookSettings
+) -> None:
+    """In their order, each with the id that it has by itself; another URL is posted to as ever."""
+    url, changes = _changes(lab, 7)
+    secret = (lab.settings.directory / "webhook.secret").read_text().strip()
+    sender = await started(replace(settings, status_url=url, status_batch=5, status_batch_wait_ms=10))
+    assert await outcomes(sender, [*changes, to_url(lab)]) == [Taken()] * 8
+    by_size: dict[int, Any] = {}
+    for record in accepted(lab, NAME):
+        content = lab.records.content(record.seq)
+        assert content is not None
+        body = standardwebhooks.Webhook(secret).verify(content.body, content.headers)
+        svix.Webhook(secret).verify(content.body, content.headers)
+        by_size[len(body.get("events", ()))] = body
+    assert set(by_size) == {0, 2, 5}
+    events = by_size[5]["events"] + by_size[2]["events"]
+    assert [each["id"] for each in events] == [f"{format_id(one.id)}-0" for one in changes]
+    assert [each["payload"]["n"] for each in events] == list(range(7))
+    assert {body["type"] for size, body in by_size.items() if size} == {"batch"}
+    await sender.stop(1)
+
+
+@pytest.mark.asyncio
+async def test_a_batch_that_was_not_taken_is_told_of_each_and_has_the_same_ids_again(
+    lab: Lab, settings: WebhookSettings
+) -> None:
+    heard = Heard()
+    url, changes = _changes(lab, 3)
+    sender = await started(replace(settings, status_url=url, status_batch=3), heard)
+    await lab.script(script({"where": NAME, "match": {"times": 1}, "do": {"answer": {"status": 500}}}))
+    assert {type(each) for each in await outcomes(sender, changes)} == {Unanswered}
+    assert await outcomes(sender, changes) == [Taken()] * 3
+    first, second = (lab.records.content(record.seq) for record in lab.records.since(-1))
+    assert first is not None
+    assert second is not None
+    assert first.headers["webhook-id"] == second.headers["webhook-id"]
+    assert sum(event is Event.WEBHOOK_ATTEMPT for event, _ in heard.events) == 6
+    await sender.stop(1)
+
+
+@pytest.mark.asyncio
+async def test_a_batch_that_waits_when_the_sender_is_stopped_is_posted(lab: Lab, settings: WebhookSettings) -> None:
+    url, (change,) = _changes(lab, 1)
+    sender = await started(replace(settings, status_url=url, status_batch=100, status_batch_wait_ms=10_000))
+    waiting = asyncio.ensure_future(outcome(sender, change))
+    await asyncio.sleep(0)
+    await sender.stop(5)
+    assert await waiting == Taken()
+
+
+@pytest.mark.asyncio
+async def test_batches_are_written_in_no_chats_form(settings: WebhookSettings) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        await started(replace(settings, format=BodyFormat.SLACK, status_batch=2))
+    assert caught.value.path == "apps.demo.webhook.status_batch"

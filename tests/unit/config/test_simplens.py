@@ -63,7 +63,7 @@ def test_its_variables_are_settings(tmp_path: Path) -> None:
     config = read(tmp_path, MAX_RETRY_COUNT="3", OUTBOX_POLL_INTERVAL_MS="250", OUTBOX_BATCH_SIZE="20")
     policy = config.apps[DEMO].retry.choose(Urgency.NORMAL, ErrorClass.TRANSIENT)
     assert [policy.delay_ms(n, 1.0) for n in range(policy.max_retries)] == [1_000, 2_000, 4_000]
-    assert (config.outbox.poll_s, config.outbox.batch) == (0.25, 20)
+    assert (config.outbox.poll_s, config.outbox.batch, config.outbox.topics) == (0.25, 20, "channels")
 
 
 def test_its_recovery_is_settings(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import aiohttp
@@ -14,7 +15,7 @@ from yarl import URL
 
 from waypost.channels.push.endpoints import Endpoint
 from waypost.channels.push.patience import Until
-from waypost.http2 import Answer, DialError, Lost, Resolve, Result, Unknown, Unsent
+from waypost.http2 import Address, Answer, DialError, Lost, Proxy, Resolve, Result, Unknown, Unsent, addresses
 
 ANSWER_LIMIT_BYTES = 65_536
 Fields = tuple[tuple[str, str], ...]
@@ -51,13 +52,24 @@ def _tracing() -> aiohttp.TraceConfig:
 
 
 class Http1:
-    """A client of one origin, each request a task; at most *connections* at once, what is more waits."""
+    """A client of one origin, each request a task; at most *connections* at once, what is more waits.
 
-    def __init__(self, endpoint: Endpoint, tls: ssl.SSLContext, resolve: Resolve, connections: int) -> None:
-        self._origin = endpoint.origin
+    By way of a *proxy* it connects to what *resolve* finds: the proxy is asked for addresses, never for the name.
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, tls: ssl.SSLContext, resolve: Resolve, connections: int, proxy: Proxy | None = None
+    ) -> None:
+        self._endpoint = endpoint
+        self._resolve = resolve
+        self._proxy = None if proxy is None else _as_the_library_names(proxy)
         self._loop = asyncio.get_running_loop()
         connector = aiohttp.TCPConnector(
-            ssl=tls, limit=connections, resolver=_Resolver(resolve), use_dns_cache=False, keepalive_timeout=60
+            ssl=tls,
+            limit=connections,
+            resolver=_Resolver(resolve if proxy is None else addresses),
+            use_dns_cache=False,
+            keepalive_timeout=60,
         )
         self._session = aiohttp.ClientSession(
             connector=connector,
@@ -111,6 +123,10 @@ class Http1:
         except TimeoutError:
             why = "no answer before the deadline" if progress.written else "deadline passed before it was sent"
             result = progress.ended(why, Lost.TIMEOUT)
+        except DialError as error:
+            result = Unsent(str(error))
+        except aiohttp.ClientHttpProxyError as error:
+            result = Unsent(f"the proxy answers {error.status}")
         except aiohttp.ClientConnectorError as error:
             result = progress.ended(f"cannot connect to {error.host}: {error.strerror or 'no address'}")
         except aiohttp.ClientError as error:
@@ -122,10 +138,34 @@ class Http1:
             on_result(result)
 
     async def _post(self, path: str, fields: Fields, body: bytes, progress: _Progress) -> Answer:
+        """Post to the origin, by way of the proxy where there is one; the next address where that reaches none."""
+        endpoint = self._endpoint
+        if self._proxy is None:
+            return await self._exchange(endpoint.origin + path, fields, body, progress, {})
+        fields = (("host", endpoint.authority), *fields)
+        options = {"server_hostname": endpoint.host, **self._proxy}
+        found = await self._resolve(endpoint.host, endpoint.port)
+        for address in found[:-1]:
+            with suppress(aiohttp.ClientHttpProxyError):
+                return await self._exchange(self._at(address) + path, fields, body, progress, options)
+        return await self._exchange(self._at(found[-1]) + path, fields, body, progress, options)
+
+    def _at(self, address: Address) -> str:
+        """Name the origin by its address."""
+        host = str(address[4][0])
+        return f"{self._endpoint.scheme}://{f'[{host}]' if ':' in host else host}:{self._endpoint.port}"
+
+    async def _exchange(
+        self, url: str, fields: Fields, body: bytes, progress: _Progress, options: Mapping[str, Any]
+    ) -> Answer:
         """Post, and return the answer, redirects included, with no more of its body than the limit."""
-        url = URL(self._origin + path, encoded=True)
         async with self._session.post(
-            url, headers=fields, data=body, allow_redirects=False, trace_request_ctx=progress
+            URL(url, encoded=True),
+            headers=fields,
+            data=body,
+            allow_redirects=False,
+            trace_request_ctx=progress,
+            **options,
         ) as response:
             said = b""
             while len(said) < ANSWER_LIMIT_BYTES and (piece := await response.content.readany()):
@@ -152,6 +192,11 @@ class _Resolver(AbstractResolver):
 
     async def close(self) -> None:
         """See AbstractResolver."""
+
+
+def _as_the_library_names(proxy: Proxy) -> dict[str, Any]:
+    login = {} if proxy.authorization is None else {"proxy-authorization": proxy.authorization}
+    return {"proxy": URL.build(scheme="http", host=proxy.host, port=proxy.port), "proxy_headers": login}
 
 
 def _as_the_library_wants(host: str, port: int, address: Any) -> ResolveResult:

@@ -10,7 +10,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from waypost.domain.errors import ConfigurationError
-from waypost.http2 import Origin, encode_headers, proxy_of
+from waypost.http2 import Origin, Proxy, encode_headers, proxy_of
 
 _HTTPS_PORT = 443
 _SHARED = 64
@@ -45,8 +45,13 @@ def origin_of(
         host, port = _host_and_port(url)
     except ValueError as error:
         raise ConfigurationError(f"{section}.endpoint", str(error)) from None
+    return Origin(host, port, tls, proxy=read_proxy(section, proxy))
+
+
+def read_proxy(section: str, url: str | None) -> Proxy | None:
+    """Read the setting ``<section>.proxy``; ConfigurationError names it where it means nothing."""
     try:
-        return Origin(host, port, tls, proxy=None if proxy is None else proxy_of(proxy))
+        return None if url is None else proxy_of(url)
     except ValueError as error:
         raise ConfigurationError(f"{section}.proxy", str(error)) from None
 

@@ -7,6 +7,7 @@ import math
 import ssl
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -25,6 +26,7 @@ from waypost.http2 import (
     Pool,
     PoolEvent,
     PoolSettings,
+    Proxy,
     Result,
     Unsent,
     addresses,
@@ -87,15 +89,17 @@ class PushService:
         trusts: Trusts,
         loop: asyncio.AbstractEventLoop,
         on_event: Callable[[PoolEvent], None],
+        proxy: Proxy | None,
     ) -> None:
         self.endpoint = endpoint
         """The endpoint that it was opened for: its origin is that of all here."""
         self._connections = connections
         self._trusts = trusts
+        self._proxy = proxy
         self._loop = loop
         self._resolve = within_reach(addresses, endpoint.reach)
         self._pool = Pool(
-            Origin(endpoint.host, endpoint.port, trusts.http2),
+            Origin(endpoint.host, endpoint.port, trusts.http2, proxy=proxy),
             PoolSettings(min_connections=0, max_connections=connections, idle_timeout_s=IDLE_S, max_streams=100),
             loop=loop,
             on_event=on_event,
@@ -160,7 +164,7 @@ class PushService:
         self, head: Head, body: bytes, path: str, until: Until, on_result: Callable[[Result], None]
     ) -> None:
         if self._http1 is None:
-            self._http1 = Http1(self.endpoint, self._trusts.http1, self._resolve, self._connections)
+            self._http1 = Http1(self.endpoint, self._trusts.http1, self._resolve, self._connections, self._proxy)
         self._http1.request(path, (*self._authorization, *head.fields), body, until, on_result)
 
     async def _dial(self, origin: Origin, protocol: Callable[[], P], timeout_s: float) -> P:
@@ -190,7 +194,10 @@ class PushServices:
         trusts: Trusts,
         loop: asyncio.AbstractEventLoop,
         on_event: Callable[[PoolEvent], None],
+        proxy: Proxy | None = None,
     ) -> None:
+        """Connect by way of *proxy* where one is given: it is asked for addresses that were checked, not for names."""
+        self._proxy = None if proxy is None else replace(proxy, by_address=True)
         self._limits = limits
         self._vapid = vapid
         self._trusts = trusts
@@ -209,7 +216,7 @@ class PushServices:
         if len(self._services) >= self._limits.push_services and not self._make_room():
             return None
         service = self._services[key] = PushService(
-            endpoint, self._limits.connections, self._vapid, self._trusts, self._loop, self._on_event
+            endpoint, self._limits.connections, self._vapid, self._trusts, self._loop, self._on_event, self._proxy
         )
         self._begin(service.start())
         return service

@@ -54,8 +54,15 @@ class WebhookSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     of to nobody."""
     statuses: tuple[ToldStatus, ...] = ()
     """The statuses that are told, of notifications and of deliveries. Unset is all."""
+    status_batch: Annotated[int, Meta(ge=1, le=1000)] = 1
+    """The most status changes in one request to `status_url`; from 2 on its body is a batch, always. Needs the format
+    `standard`."""
+    status_batch_wait_ms: Annotated[int, Meta(ge=0, le=10_000)] = 500
+    """Milliseconds for which a batch waits for more after its first status change."""
     ca_file: str | None = None
     """The certificate authorities to trust, instead of the system's."""
+    proxy: str | None = None
+    """`http://[user:password@]host:port`: connections go through it, by CONNECT to the address that was checked."""
     connections: Annotated[int, Meta(ge=1, le=50)] = 4
     """The most connections to each receiver."""
     receivers: Annotated[int, Meta(ge=1, le=1000)] = 256

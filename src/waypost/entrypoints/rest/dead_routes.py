@@ -10,7 +10,7 @@ from litestar.openapi.spec.enums import OpenAPIFormat
 from litestar.params import QueryParameter, RawBody
 from msgspec import Struct
 
-from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, WaypostError
+from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
 from waypost.domain.ids import NotificationId, UserId, format_id, parse_id
 from waypost.domain.submission import Moment
 from waypost.domain.text import LONGEST, NO_NUL
@@ -22,14 +22,11 @@ from waypost.entrypoints.rest.answers import answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
 from waypost.entrypoints.rest.bodies import DeadFilter, DeadReplayOrder
 from waypost.entrypoints.rest.parameters import CursorGiven, Limit, UserGiven
-from waypost.entrypoints.rest.problems import Problem, problem_of
 from waypost.entrypoints.rest.recording import record
+from waypost.entrypoints.rest.replaying import ReplayResult, replay_result
 from waypost.entrypoints.rest.views import Cursor, DeadPage, dead_letter
-from waypost.entrypoints.submitting import Id
-from waypost.pipeline.intake import require_replayable
 from waypost.ports.audit import Act
 from waypost.ports.views import DeadLetter, DeadQuery
-from waypost.ports.work import Acceptance
 
 _order = msgspec.json.Decoder(DeadReplayOrder)
 
@@ -44,13 +41,6 @@ SinceGiven = Annotated[
     str | None,
     QueryParameter(format=OpenAPIFormat.DATE_TIME, description="Resolved at or after (RFC 3339).", required=False),
 ]
-
-
-class ReplayResult(Struct, frozen=True, omit_defaults=True):
-    """The result for one id: without *error*, its new round has begun."""
-
-    id: Id
-    error: Problem | None = None
 
 
 class DeadReplayed(Struct, frozen=True):
@@ -105,7 +95,7 @@ async def replay_dead(request: Call, body: RawBody) -> Response[bytes]:
     ids, following = await _ordered(request, order)
     await record(request, Act.DEAD_REPLAYED, map(format_id, ids))
     answers = await api_of(request).intake.replay(request.user, ids, order.ttl) if ids else []
-    results = tuple(_result(each, result) for each, result in zip(ids, answers, strict=True))
+    results = tuple(replay_result(each, result) for each, result in zip(ids, answers, strict=True))
     begun = sum(1 for result in results if result.error is None)
     return answer(202 if begun else 200, DeadReplayed(begun, results, following))
 
@@ -134,14 +124,6 @@ async def _page(
     if len(letters) < limit:
         return letters, None
     return letters, cursors.of_target(letters[-1].receipt.notification_id, letters[-1].receipt.n)
-
-
-def _result(notification_id: NotificationId, result: Acceptance) -> ReplayResult:
-    try:
-        require_replayable(result)
-    except WaypostError as error:
-        return ReplayResult(format_id(notification_id), problem_of(error))
-    return ReplayResult(format_id(notification_id))
 
 
 ROUTES = [dead, replay_dead]

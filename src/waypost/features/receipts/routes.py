@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
@@ -17,7 +18,7 @@ from waypost.domain.device_event import (
     read_receipt_token,
 )
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, NotFound
-from waypost.domain.ids import AppId, NotificationId, parse_id
+from waypost.domain.ids import AppId, DeviceId, parse_id
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.submission import Identity
 from waypost.domain.text import Text
@@ -126,8 +127,7 @@ async def post_receipts(request: Call, body: RawBody) -> Response[bytes]:
     ground, now = ground_of(request, "receipts"), api_of(request).clock.now()
     places: list[int] = []
     events: list[DeviceEvent] = []
-    for n, each in enumerate(said):
-        target = await _target(request, each)
+    for n, (each, target) in enumerate(zip(said, await _targets(request, said), strict=True)):
         if target is not None:
             places.append(n)
             events.append(DeviceEvent(target.notification_id, target.n, each.event, now, each.action or ""))
@@ -220,20 +220,22 @@ def _faults(said: SubmittedReceipt, at: str) -> list[Fault]:
     return []
 
 
-async def _target(request: Call, said: SubmittedReceipt) -> Reported | None:
-    """Find the target that a report is about; None where there is none, or the caller does not reach it."""
-    if said.token is not None:
-        return _read(request, request.user.app, said.token)
-    return await _named(request, parse_id(said.notification_id or ""), said.device_id or "")
-
-
-async def _named(request: Call, notification_id: NotificationId, device_id: str) -> Reported | None:
+async def _targets(request: Call, said: Sequence[SubmittedReceipt]) -> list[Reported | None]:
+    """Find the target that each report is about; None where there is none, or the caller does not reach it."""
     caller = request.user
-    detail = await api_of(request).views.detail(caller.app, notification_id)
-    if detail is None or caller.user not in (None, detail.record.notification.user_id):
-        return None
-    found = [each.n for each in detail.receipts if each.device_id == device_id]
-    return Reported(notification_id, found[0]) if found else None
+    named = {each.notification_id: parse_id(each.notification_id) for each in said if each.notification_id is not None}
+    known = await api_of(request).views.addressed(caller.app, list(named.values())) if named else {}
+    found: list[Reported | None] = []
+    for each in said:
+        if each.token is not None:
+            found.append(_read(request, caller.app, each.token))
+            continue
+        notification_id = named[each.notification_id or ""]
+        to = known.get(notification_id)
+        is_reached = to is not None and caller.user in (None, to.user_id)
+        n = to.targets.get(DeviceId(each.device_id or "")) if to is not None and is_reached else None
+        found.append(None if n is None else Reported(notification_id, n))
+    return found
 
 
 _PAGE = b"""<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">

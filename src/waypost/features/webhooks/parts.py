@@ -13,12 +13,13 @@ from waypost.domain.status import FINAL
 from waypost.domain.time import DAY_MS, Instant, later
 from waypost.features.parts import Ground, Parts
 from waypost.features.webhooks.events import event_of, is_own, is_told, notification_of
+from waypost.features.webhooks.routes import ROUTES
 from waypost.pipeline.sweep import PAGE
 from waypost.ports.journal import JournalRow
 from waypost.ports.views import NotificationDetail
 from waypost.ports.work import NewNotification
 from waypost.stores.sql.webhook_queue import DISABLED, QUEUE, WebhookEnded, WebhookEvent, WebhookGone, WebhookNews
-from waypost.telemetry import Event
+from waypost.telemetry import Event, Metric
 
 GONE: Final = "http_410"
 DISABLED_MS: Final = DAY_MS
@@ -31,6 +32,8 @@ async def tell(ground: Ground, rows: Sequence[JournalRow]) -> None:
     settings = {app: found for app in ground.config.apps if (found := _settings(ground, app)) is not None}
     if not settings:
         return
+    for app in settings:  # there before the first one, so that an alert sees it as a change
+        ground.telemetry.count(Metric.WEBHOOKS_DISABLED, 0, app=app)
     news: list[WebhookNews] = []
     details: dict[NotificationId, NotificationDetail | None] = {}
     for row in rows:
@@ -38,10 +41,13 @@ async def tell(ground: Ground, rows: Sequence[JournalRow]) -> None:
             if move.app not in settings:
                 continue
             if is_own(move):
-                news += _end(ground, move)
+                news += _end(move)
             elif is_told(move, frozenset(settings[move.app].statuses)):
                 event = await _event(ground, move, row.position * _MOVES_A_ROW + place, settings[move.app], details)
                 news += [] if event is None else [event]
+    for app, url_hash in {(each.app, each.url_hash) for each in news if isinstance(each, WebhookGone)}:
+        ground.telemetry.event(Event.WEBHOOK_DISABLED, app=app, url=url_hash.hex()[:16])
+        ground.telemetry.count(Metric.WEBHOOKS_DISABLED, app=app)
     first = await ground.store.webhook_queue.take(news)
     if first:
         await ground.work.accept([NewNotification(notification_of(each)) for each in first])
@@ -74,14 +80,19 @@ async def _event(
     return None if url is None else event_of(move, seq, detail, url)
 
 
-def _end(ground: Ground, move: Moved) -> list[WebhookNews]:
+def _end(move: Moved) -> list[WebhookNews]:
     """Note that an event was told or given up, and that its URL wants no more where it said so."""
     if not isinstance(move, DeliveryMoved):
         return [WebhookEnded(move.notification_id)] if move.after in FINAL else []
     if move.code != GONE or move.token_hash is None:
         return []
-    ground.telemetry.event(Event.WEBHOOK_DISABLED, app=move.app, url=move.token_hash.hex()[:16])
     return [WebhookGone(move.app, move.token_hash, move.at)]
 
 
-PARTS = Parts(tables=(QUEUE, DISABLED), readers={"webhooks": tell}, drops=enable_again)
+PARTS = Parts(
+    tables=(QUEUE, DISABLED),
+    routes=(*ROUTES,),
+    tags={"Webhooks": "What was told to the URLs that hear of status changes."},
+    readers={"webhooks": tell},
+    drops=enable_again,
+)

@@ -12,6 +12,7 @@ from waypost.domain.notification import Lane, Notification
 from waypost.domain.status import NotificationStatus
 from waypost.ports.peers import Peers
 from waypost.ports.views import (
+    Addressed,
     DeadLetter,
     DeadQuery,
     HistoryQuery,
@@ -86,6 +87,10 @@ class LogViews:
     async def statuses(self, app: AppId, ids: Sequence[NotificationId]) -> dict[NotificationId, NotificationStatus]:
         """See Views; what is recorded."""
         return await self._ledger.statuses(app, ids)
+
+    async def addressed(self, app: AppId, ids: Sequence[NotificationId]) -> dict[NotificationId, Addressed]:
+        """See Views; what is recorded."""
+        return await self._ledger.addressed(app, ids)
 
     def _answer(self, body: bytes) -> bytes | None:
         """Answer what a sibling asks for; keep silent where it was not accepted here."""

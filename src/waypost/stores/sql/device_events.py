@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Final
 
 from waypost.domain.device_event import DeviceEvent, EventKind
@@ -18,10 +19,10 @@ TABLE: Final = AddedTable(
     " at {number} NOT NULL, PRIMARY KEY (notification_id, n, kind, action)){layout}",
     of_notification=True,
 )
-_ADD = """\
-INSERT INTO device_event (notification_id, n, kind, action, at) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (notification_id, n, kind, action) DO NOTHING
-"""
+_ADD = "INSERT INTO device_event (notification_id, n, kind, action, at) VALUES "
+_KEPT = " ON CONFLICT (notification_id, n, kind, action) DO NOTHING"
+_AT_ONCE = 100
+"""Rows of one statement."""
 _OF = "SELECT n, kind, action, at FROM device_event WHERE notification_id = ? ORDER BY at, n, kind, action"
 
 
@@ -44,7 +45,10 @@ class SqlDeviceEvents:
 
 def _add(transaction: Transaction, batches: Sequence[Sequence[DeviceEvent]]) -> list[None]:
     rows = [(it.notification_id, it.n, it.kind.value, it.action, it.at) for batch in batches for it in batch]
-    transaction.connection.executemany(_ADD, rows)
+    for at in range(0, len(rows), _AT_ONCE):
+        some = rows[at : at + _AT_ONCE]
+        sql = _ADD + ",".join(["(?, ?, ?, ?, ?)"] * len(some)) + _KEPT
+        transaction.connection.execute(sql, list(chain.from_iterable(some)))
     return [None] * len(batches)
 
 

@@ -93,6 +93,10 @@ class Connection(Protocol):
         """Insert *rows*, many at once; *insert* ends with ``VALUES``, *values* is one row's."""
         ...
 
+    def update_all(self, table: str, columns: Sequence[str], key: Sequence[str], rows: Sequence[Row], /) -> None:
+        """Set *columns* of rows of *table*, many at once; each of *rows* ends with what *key* is of one."""
+        ...
+
     def whole_before(self) -> int:
         """Return the position before which no row of the journal can come any more."""
         ...

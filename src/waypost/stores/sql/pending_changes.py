@@ -9,6 +9,7 @@ confirmation, under the lock of their row, whoever owns its shard. What a change
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 
 import msgspec
@@ -26,10 +27,14 @@ from waypost.stores.sql.rows import (
     LANES,
     NOTIFICATION_STATUSES,
     RECEIPT,
+    RECEIPT_KEY,
     RECEIPT_VALUES,
     REPLACE_RECEIPT,
+    REPORTED,
+    execute_in,
     receipt_of,
     receipt_row,
+    reported_row,
     select_in,
 )
 from waypost.stores.sql.transaction import Transaction
@@ -44,7 +49,7 @@ _ROUTED = "UPDATE notification SET due_at = ?, withdrawn = ? WHERE {key} = ?"
 _FINISHED = (
     "UPDATE notification SET due_at = NULL, withdrawn = ?, status = ?, reason = ?, finished_at = ? WHERE {key} = ?"
 )
-_RESTATED = "UPDATE notification SET status = ? WHERE {key} = ?"
+_RESTATED = "UPDATE notification SET status = '{status}' WHERE {key} IN ({{keys}})"
 _PENDING = NotificationStatus.PENDING.value
 """The stored status that is not final."""
 
@@ -53,7 +58,8 @@ class PendingChange:
     """A notification in a transaction: its progress, and what of it is to be written."""
 
     __slots__ = (
-        "changed", "due_at", "finished", "is_new_list", "job", "lane", "moved", "progress", "restated", "seq", "shard",
+        "changed", "due_at", "finished", "is_new_list", "job", "lane", "moved", "progress", "reported", "restated",
+        "seq", "shard",
     )  # fmt: skip
 
     def __init__(self, progress: Progress, seq: int, shard: int, lane: Lane, job: int | None) -> None:
@@ -66,6 +72,8 @@ class PendingChange:
         """The time when it is looked at next as a whole: never for what is routed or final."""
         self.changed: set[int] = set()
         """The numbers of the receipts that must be written."""
+        self.reported: set[int] = set()
+        """The numbers of those of which no more must be written than what a report changes: they were settled."""
         self.is_new_list = False
         self.moved = False
         """Whether the row itself must be written."""
@@ -84,7 +92,10 @@ class PendingChange:
         self.progress = after
         transaction.moves += step.moves
         self.is_new_list |= step.routed
-        self.changed.update(each.n for each in step.changed)
+        settled = before.receipts or {}
+        for each in step.changed:
+            was_settled = each.n in settled and not settled[each.n].is_open and each.n not in self.changed
+            (self.reported if was_settled else self.changed).add(each.n)
         for word, n in delivery_changes(step):
             transaction.tally(after.app, self.lane, word, n)
         self.moved |= step.routed or after.withdrawn != before.withdrawn
@@ -167,7 +178,7 @@ class PendingChanges:
         """Write everything that changed."""
         routed: list[Row] = []
         finished: list[Row] = []
-        restated: list[Row] = []
+        restated: defaultdict[NotificationStatus, list[int | NotificationId]] = defaultdict(list)
         connection = self._transaction.connection
         key = connection.dialect.row_key
         for case in self._cases.values():
@@ -178,27 +189,33 @@ class PendingChanges:
                 row = (progress.withdrawn, progress.status, reason, self._transaction.now, getattr(case, key))
                 finished.append(row)
             elif case.restated:
-                restated.append((progress.status, getattr(case, key)))
+                assert progress.status is not None, "it was final before"
+                restated[progress.status].append(getattr(case, key))
             elif case.moved:
                 routed.append((case.due_at, progress.withdrawn, getattr(case, key)))
         write_receipts(connection, self._cases.values())
-        for sql, rows in ((_ROUTED, routed), (_FINISHED, finished), (_RESTATED, restated)):
+        for sql, rows in ((_ROUTED, routed), (_FINISHED, finished)):
             if rows:
                 connection.executemany(sql.format(key=key), rows)
+        for status, keys in restated.items():
+            execute_in(connection, _RESTATED.format(status=status.value, key=key), keys)
 
 
 def write_receipts(connection: Connection, cases: Iterable[PendingChange]) -> None:
     """Write every receipt of *cases* that is new or changed; one that waits is leased from here, also of the log's."""
     new: list[Row] = []
     changed: list[Row] = []
+    reported: list[Row] = []
     for case in cases:
         app, receipts = case.progress.app, case.progress.receipts or {}
         if case.is_new_list:
             new += [receipt_row(receipt, app, _shard(case, receipt), case.lane) for receipt in receipts.values()]
         else:
             changed += [receipt_row(receipts[n], app, _shard(case, receipts[n]), case.lane) for n in case.changed]
+            reported += [reported_row(receipts[n]) for n in case.reported]
     for sql, rows in ((INSERT_RECEIPT, new), (REPLACE_RECEIPT, changed)):
         connection.insert_all(sql, RECEIPT_VALUES, rows)
+    connection.update_all("receipt", REPORTED, RECEIPT_KEY, reported)
 
 
 def _shard(case: PendingChange, receipt: Receipt) -> int:

@@ -46,7 +46,7 @@ def replay(transaction: Transaction, order: Replay) -> Acceptance:
     lane, status = Lane(lane_word), NotificationStatus(status_word)
     receipts = {each.n: each for each in map(receipt_of, connection.execute(_RECEIPTS, (order.notification_id,)))}
     progress = Progress(order.app, order.notification_id, user_id, status, receipts)
-    step = new_round(progress, order.at)
+    step = new_round(progress, order.at, order.taken)
     if step is None:
         return NotReplayable(known=True)
     shard %= SHARDS  # among those that workers own, also where the log carried the round before

@@ -203,6 +203,19 @@ def receipt_row(receipt: Receipt, app: str, shard: int, lane: Lane) -> Row:
     )
 
 
+REPORTED = ("status", "sent_at", "resolved_at", "code", "reason", "failure_class")
+"""The columns of a receipt that a report of its provider or its device changes."""
+
+RECEIPT_KEY = ("notification_id", "n")
+
+
+def reported_row(receipt: Receipt) -> Row:
+    """Build the change of a receipt that was reported of: REPORTED, RECEIPT_KEY."""
+    status, failed = receipt.status, receipt.failure_class
+    told = (status, receipt.sent_at, receipt.resolved_at, receipt.code, receipt.reason, failed)
+    return (*told, receipt.notification_id, receipt.n)
+
+
 def drawn(connection: Connection, most: int) -> Callable[[int], Sequence[int]]:
     """Draw numbers for at most *most* rows now, to be given in order once it is known how many are needed."""
     sql, size = connection.dialect.next_numbers, connection.dialect.numbers_a_block

@@ -53,6 +53,8 @@ class OutboxSettings(Struct, frozen=True, kw_only=True):
 
     to: Literal["redis", "kafka"] | None = None
     """Where what becomes leasable is published, for others to read; unset, nowhere."""
+    topics: Literal["lanes", "channels"] = "lanes"
+    """What there is a topic for: each lane, or each family of channels (`push_notification`, `email_notification`)."""
     poll_s: Annotated[float, Meta(gt=0, le=60)] = 5.0
     """Seconds between two looks of a worker for entries that no wake-up announced."""
     batch: Annotated[int, Meta(ge=1, le=10_000)] = 500

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from waypost.domain.delivery import Receipt
-from waypost.domain.ids import AppId, NotificationId
+from waypost.domain.ids import AppId, DeviceId, NotificationId
 from waypost.domain.status import NotificationStatus
 from waypost.ports.clock import Clock
 from waypost.ports.views import (
+    Addressed,
     DeadLetter,
     DeadQuery,
     HistoryQuery,
@@ -36,6 +37,8 @@ _LAST_ID = NotificationId(b"\xff" * 16)
 _RECEIPTS_OF = f"SELECT {RECEIPT} FROM receipt WHERE notification_id = ? ORDER BY n"  # noqa: S608 - a list of columns
 _DUPLICATES_OF = "SELECT id FROM notification WHERE duplicate_of = ? ORDER BY seq LIMIT ?"
 _STATUSES = "SELECT id, app, status, due_at FROM notification WHERE id IN ({keys})"
+_USERS = "SELECT id, app, user_id FROM notification WHERE id IN ({keys})"
+_NUMBERS = "SELECT notification_id, n, device_id FROM receipt WHERE notification_id IN ({keys}) ORDER BY n"
 _OF_APP = """\
 SELECT id, app, status, due_at FROM notification INDEXED BY notification_of_app
 WHERE app = ? AND id < ? ORDER BY id DESC LIMIT ?
@@ -106,6 +109,18 @@ class SqlViews:
                 if row[1] == app
             }
         )
+
+    async def addressed(self, app: AppId, ids: Sequence[NotificationId]) -> dict[NotificationId, Addressed]:
+        """See Views."""
+        return await self._database.read(lambda connection: _addressed(connection, app, ids))
+
+
+def _addressed(connection: Connection, app: AppId, ids: Sequence[NotificationId]) -> dict[NotificationId, Addressed]:
+    users = {row[0]: row[2] for row in select_in(connection, _USERS, ids) if row[1] == app}
+    numbers: dict[NotificationId, dict[DeviceId, int]] = {one: {} for one in users}
+    for notification_id, n, device_id in select_in(connection, _NUMBERS, list(users)):
+        numbers[notification_id].setdefault(device_id, n)
+    return {one: Addressed(user_id, numbers[one]) for one, user_id in users.items()}
 
 
 def _story(

@@ -8,16 +8,26 @@ What a member that is gone had claimed is claimed by another, and published agai
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 
 from msgspec import Struct
 
+from waypost.domain.channel import Channel
+from waypost.domain.content import Content
 from waypost.domain.ids import AppId, NotificationId, UserId
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
 from waypost.stores.sql.reached import reach, reached
-from waypost.stores.sql.rows import execute_in
+from waypost.stores.sql.rows import content_of, execute_in
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
+_WITH_CHANNELS = (
+    ", (SELECT kind FROM notification WHERE id = notification_id),"
+    " (SELECT channel FROM receipt WHERE receipt.notification_id = outbox.notification_id AND receipt.n = outbox.n),"
+    " (SELECT body FROM content WHERE n = -1 AND content.seq ="
+    " (SELECT coalesce(job, notification.seq) FROM notification WHERE id = notification_id))"
+)
+"""What says which channels an entry is for: of a target its receipt, of what is not routed its content."""
 _CLAIM = (
     "UPDATE outbox SET claimed_by = ?, claimed_at = ? WHERE seq = ANY(ARRAY("
     "SELECT seq FROM outbox WHERE published_at IS NULL AND seq > ?"
@@ -42,6 +52,8 @@ class Claim(Struct, frozen=True):
     member: int
     n: int
     after: int = 0
+    with_channels: bool = False
+    """Whether what says which channels they are for is read as well."""
 
 
 class Claimed(Struct, frozen=True):
@@ -53,6 +65,11 @@ class Claimed(Struct, frozen=True):
     app: AppId
     lane: Lane
     user_id: UserId
+    kind: str = ""
+    channel: Channel | None = None
+    """The channel of a target."""
+    content: Content | None = None
+    """The content of what is not routed yet."""
 
 
 class Over(Struct, frozen=True):
@@ -67,8 +84,24 @@ def _claim(transaction: Transaction, ops: Sequence[Claim]) -> list[list[Claimed]
 
 
 def _claimed(transaction: Transaction, claim: Claim) -> list[Claimed]:
-    rows = transaction.connection.execute(_CLAIM, (claim.member, transaction.now, claim.after, claim.n)).fetchall()
-    return [Claimed(seq, one, n, app, Lane(lane), user_id) for seq, one, n, app, lane, user_id in sorted(rows)]
+    sql = _CLAIM + _WITH_CHANNELS if claim.with_channels else _CLAIM
+    rows = transaction.connection.execute(sql, (claim.member, transaction.now, claim.after, claim.n)).fetchall()
+    return [_claimed_row(*row) for row in sorted(rows, key=itemgetter(0))]
+
+
+def _claimed_row(  # noqa: PLR0913, PLR0917 - the columns of a row
+    seq: int,
+    notification_id: NotificationId,
+    n: int,
+    app: AppId,
+    lane: str,
+    user_id: UserId,
+    kind: str = "",
+    channel: Channel | None = None,
+    body: bytes | None = None,
+) -> Claimed:
+    content = None if body is None else content_of(body)
+    return Claimed(seq, notification_id, n, app, Lane(lane), user_id, kind, channel, content)
 
 
 def _mark(transaction: Transaction, ops: Sequence[Sequence[int]]) -> list[None]:

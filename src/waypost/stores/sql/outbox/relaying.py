@@ -6,45 +6,21 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 
-from msgspec import Struct
-
 from waypost.domain.errors import Unavailable
-from waypost.domain.ids import NotificationId
-from waypost.domain.notification import Lane
 from waypost.domain.time import SECOND_MS, later
-from waypost.ports.broker import Entry, Publisher
 from waypost.ports.clock import Clock
 from waypost.stores.sql.database import Database
-from waypost.stores.sql.outbox.entries import WHOLE
 from waypost.stores.sql.outbox.floor import Floor
 from waypost.stores.sql.outbox.relay import CLAIM, DROP, MARK, UNCLAIM, Claim, Claimed, Over
 from waypost.stores.sql.outbox.resting import Resting
+from waypost.stores.sql.outbox.topics import Topics
 from waypost.stores.sql.settings import OutboxSettings
 from waypost.stores.sql.store import Store
 from waypost.telemetry import Event
 
 _TOPIC = "outbox"
-_FORMAT = b"\x01"
 _DROPPED = 5_000
 """The most published entries that are dropped in one transaction."""
-
-
-def said_of(notification_id: NotificationId) -> bytes:
-    """Build what is published: a format number, and which notification it is."""
-    return _FORMAT + notification_id
-
-
-class Topics(Struct, frozen=True):
-    """The topics by what is published there; one may be both."""
-
-    notifications: Publisher
-    """The publisher of what is to be routed: notifications whole."""
-    deliveries: Publisher
-    """The publisher of what is to be sent: targets."""
-
-    def of(self, n: int) -> Publisher:
-        """Return the publisher of a part."""
-        return self.notifications if n == WHOLE else self.deliveries
 
 
 class Relay:
@@ -86,7 +62,7 @@ class Relay:
         if member is None:
             return 0
         submit = self._database.commits.submit
-        wanted = Claim(member, self._settings.batch, self._floor.at)
+        wanted = Claim(member, self._settings.batch, self._floor.at, self._topics.by_channel)
         claimed = await asyncio.shield(submit(CLAIM, wanted, self._settings.batch))
         seqs = [each.seq for each in claimed]
         self._floor.saw(max(seqs, default=0))
@@ -108,13 +84,7 @@ class Relay:
         return len(claimed)
 
     async def _publish(self, claimed: Sequence[Claimed]) -> None:
-        """Publish once for each lane of a topic."""
-        lanes: dict[tuple[Publisher, Lane], dict[NotificationId, Entry]] = {}
-        for each in claimed:
-            entry = Entry(each.app, each.user_id, said_of(each.notification_id))
-            lanes.setdefault((self._topics.of(each.n), each.lane), {})[each.notification_id] = entry
-        for (topic, lane), entries in lanes.items():
-            await topic.publish(lane, list(entries.values()))
+        await self._topics.publish(claimed)
 
     async def _relay_for_ever(self) -> None:
         pause_s = self._settings.poll_s

@@ -17,7 +17,7 @@ from waypost.domain.time import MINUTE_MS, Instant
 from waypost.stores.sql.driver import Answer, Cursor, Row
 from waypost.stores.sql.engine import Overtaken
 from waypost.stores.sql.faults import StoreFault
-from waypost.stores.sql.postgres.statements import DIALECT, Copy, claim, insertion, over_list, translated
+from waypost.stores.sql.postgres.statements import DIALECT, Copy, changing, claim, insertion, over_list, translated
 
 CONNECT_TIMEOUT_S = 2
 STATEMENT_TIMEOUT_MS = 2_500
@@ -232,6 +232,12 @@ class PostgresConnection:
             copy.set_types(how.types)
             for row in map(how.row, rows):
                 copy.write_row(row)
+
+    def update_all(self, table: str, columns: Sequence[str], key: Sequence[str], rows: Sequence[Row]) -> None:
+        """See Connection: one statement with a list for each column."""
+        if rows:
+            sql, types = changing(table, tuple(columns), tuple(key))
+            self.raw.execute(sql, _by_column(types, rows))
 
     def whole_before(self) -> int:
         """See Connection: the first transaction of Waypost's that is open; what others have open does not matter.

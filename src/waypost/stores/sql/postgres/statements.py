@@ -136,6 +136,17 @@ def claim(table: str, columns: str) -> tuple[bytes, tuple[str, ...]]:
     return sql.encode(), types
 
 
+@lru_cache(64)
+def changing(table: str, columns: Sequence[str], key: Sequence[str]) -> tuple[bytes, tuple[str, ...]]:
+    """Build the statement that sets *columns* of the rows with the given keys, and the types of what it binds."""
+    named = (*columns, *key)
+    types = tuple(_type(table, name) for name in named)
+    change = ", ".join(f"{name} = given.{name}" for name in columns)
+    which = " AND ".join(f"{table}.{name} = given.{name}" for name in key)
+    sql = f"UPDATE {table} SET {change} FROM {_lists(types)} AS given ({', '.join(named)}) WHERE {which}"  # noqa: S608 - names of ours
+    return sql.encode(), types
+
+
 def _lists(types: Sequence[str]) -> str:
     return f"unnest({', '.join(f'${n}::{kind}[]' for n, kind in enumerate(types, start=1))})"
 

@@ -1,0 +1,108 @@
+"""The topics that entries of the outbox go to: by lane, or by channel as others name them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from waypost.domain.channel import PUSH, Channel
+from waypost.domain.content import Content
+from waypost.domain.ids import NotificationId, format_id
+from waypost.domain.notification import Lane
+from waypost.ports.broker import ChannelEntry, ChannelPublisher, Entry, Publisher
+from waypost.stores.sql.outbox.entries import WHOLE
+from waypost.stores.sql.outbox.relay import Claimed
+
+_FORMAT = b"\x01"
+
+
+class Topics(Protocol):
+    """Where what was claimed is published."""
+
+    @property
+    def by_channel(self) -> bool:
+        """Whether entries must say which channels they are for."""
+        ...
+
+    async def publish(self, claimed: Sequence[Claimed]) -> None:
+        """Publish once for each topic; Unavailable where a broker did not take it."""
+        ...
+
+
+def said_of(notification_id: NotificationId) -> bytes:
+    """Build what is published by lane: a format number, and which notification it is."""
+    return _FORMAT + notification_id
+
+
+class LaneTopics(Struct, frozen=True):
+    """The topics by what is published there and its lane; one may be both."""
+
+    notifications: Publisher
+    """The publisher of what is to be routed: notifications whole."""
+    deliveries: Publisher
+    """The publisher of what is to be sent: targets."""
+    by_channel: bool = False
+
+    async def publish(self, claimed: Sequence[Claimed]) -> None:
+        """See Topics."""
+        lanes: dict[tuple[Publisher, Lane], dict[NotificationId, Entry]] = {}
+        for each in claimed:
+            entry = Entry(each.app, each.user_id, said_of(each.notification_id))
+            topic = self.notifications if each.n == WHOLE else self.deliveries
+            lanes.setdefault((topic, each.lane), {})[each.notification_id] = entry
+        for (topic, lane), entries in lanes.items():
+            await topic.publish(lane, list(entries.values()))
+
+
+class ChannelTopics(Struct, frozen=True):
+    """A topic for each family of channels: one entry for each that a notification is sent by at first, or again by."""
+
+    publisher: ChannelPublisher
+    families: Mapping[Channel, str]
+    by_channel: bool = True
+
+    async def publish(self, claimed: Sequence[Claimed]) -> None:
+        """See Topics."""
+        topics: dict[str, list[ChannelEntry]] = {}
+        for each in claimed:
+            for family in self._families_of(each):
+                topics.setdefault(family, []).append(ChannelEntry(each.notification_id, _said(each, family)))
+        for family, entries in topics.items():
+            await self.publisher.publish(family, entries)
+
+    def _families_of(self, claimed: Claimed) -> list[str]:
+        named = (claimed.channel or PUSH,) if claimed.content is None else _first_of(claimed.content)
+        return list(dict.fromkeys(self.families.get(Channel(name), name) for name in named))
+
+
+class _ChannelSaid(Struct, frozen=True):
+    """The entry of a channel's topic, as JSON."""
+
+    notification_id: str
+    channel: str
+    app: str
+    kind: str
+    lane: str
+    target: int | None
+    """The number of the target; None is the whole notification, before its targets are known."""
+
+
+def _said(claimed: Claimed, family: str) -> bytes:
+    target = None if claimed.n == WHOLE else claimed.n
+    named = format_id(claimed.notification_id)
+    return _encode(_ChannelSaid(named, family, claimed.app, claimed.kind, claimed.lane, target))
+
+
+def _first_of(content: Content) -> tuple[str, ...]:
+    """Return the channels that a notification is sent by at first: up to the step that others wait for."""
+    if content.to is not None:
+        return (content.to.channel,)
+    steps = content.channels
+    last = next((n for n, step in enumerate(steps) if step.until is not None), len(steps))
+    return tuple(step.to for step in steps[: last + 1]) or (PUSH,)
+
+
+_encode: Final = msgspec.json.Encoder().encode
