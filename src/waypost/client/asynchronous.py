@@ -233,6 +233,7 @@ class AsyncClient:
     async def resolve_alert(self, notification_id: str) -> Json:
         """Close an alert; a notification that is not final by now has failed."""
         answer: Json = await self._answer(calls.resolve_alert(notification_id))
+        return answer
 
     async def webhook_events(self, **query: str | int | None) -> Json:
         """List a page of what a URL was told, newest first (endpoint, status, since, until, limit, cursor)."""

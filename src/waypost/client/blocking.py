@@ -243,6 +243,7 @@ class Client:
     def resolve_alert(self, notification_id: str) -> Json:
         """Close an alert; a notification that is not final by now has failed."""
         answer: Json = self._answer(calls.resolve_alert(notification_id))
+        return answer
 
     def webhook_events(self, **query: str | int | None) -> Json:
         """List a page of what a URL was told, newest first (endpoint, status, since, until, limit, cursor)."""
