@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterable, Mapping
 
 from waypost.bootstrap import features
+from waypost.bootstrap.fallbacks import fallbacks_of
 from waypost.bootstrap.receipts import receipt_links
 from waypost.bootstrap.registry import channels_of, installed
 from waypost.bootstrap.stacks import StackParts
@@ -49,7 +50,8 @@ def context_of(  # noqa: PLR0913 - one of each that deliveries work with
     """Build the context of a worker's deliveries: its senders, gates, rules and clock."""
     capabilities = {name: sender.capabilities for name, sender in senders.items()}
     budgets = {lane: chosen.in_flight for lane, chosen in config.lanes.items() if chosen.in_flight is not None}
-    gates = Gates(capabilities, budgets, BreakerRules(), telemetry, rates)
+    fallbacks = fallbacks_of(config)
+    gates = Gates(capabilities, budgets, BreakerRules(), telemetry, rates, fallbacks=fallbacks)
     settler = Settler(stack_parts.work, telemetry, HELD_OUTCOMES_LIMIT, gates.parked)
     settler.pressure = stack_parts.pressure
     return DeliveryContext(
@@ -64,6 +66,7 @@ def context_of(  # noqa: PLR0913 - one of each that deliveries work with
         clock=clock,
         jitter=random.random,
         telemetry=telemetry,
+        fallbacks=fallbacks,
         facts=facts,
         routes=stack_parts.routes,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib.util import find_spec
 
+from waypost.bootstrap.fallbacks import check_fallbacks
 from waypost.bootstrap.receipts import receipt_links
 from waypost.bootstrap.senders import check_default_channels
 from waypost.config import Config, Stack
@@ -26,6 +27,7 @@ def look(config: Config) -> str:
         if find_spec(_MODULE_OF[extra]) is None:
             raise ConfigurationError(path, f"its client is not installed: pip install 'waypost[{extra}]'")
     check_default_channels(config)
+    check_fallbacks(config)
     receipt_links(config)
     check_location(config.store)
     engine = engine_of(config.store)

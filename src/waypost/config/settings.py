@@ -94,6 +94,11 @@ class AppSettings(Struct, frozen=True, kw_only=True):
     senders: dict[str, Any] = {}
     """The section of each channel that the app has one for, as its plug-in reads it; written as keys of their own.
     A second one of a channel is written as `<channel>/<name>`."""
+    fallback: dict[str, tuple[str, ...]] = {}
+    """The names of the further credentials of a channel that stand in for its default one, in order. They send while
+    the one before is refused or not there."""
+    on_denied: Literal["wait", "fail"] = "wait"
+    """Where every account of a channel is refused, deliveries wait for you (`wait`), or fail at once (`fail`)."""
     expires_on: dict[str, dt.date] = {}
     """The day (UTC) on which a channel's key expires. Needed only for keys; certificates carry their own date."""
     defaults: Defaults = Defaults()
