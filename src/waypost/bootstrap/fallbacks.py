@@ -13,6 +13,16 @@ from waypost.domain.fallback import Fallbacks
 from waypost.ports.plugin import SenderPlugin
 
 
+def stand_ins(config: Config) -> dict[str, list[str]]:
+    """List the credentials that stand in for each default one that has any."""
+    return {
+        f"{app}/{channel}": [f"{app}/{channel}/{name}" for name in names]
+        for app, chosen in config.apps.items()
+        for channel, names in chosen.fallback.items()
+        if names
+    }
+
+
 def fallbacks_of(config: Config) -> Fallbacks:
     """Return who stands in for whom, and which apps do not wait where every account is refused."""
     orders = [

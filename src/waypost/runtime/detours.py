@@ -12,15 +12,24 @@ from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery, FailureClass
 from waypost.domain.fallback import Detour, Fallbacks, Next, Standing, detour, is_for_nobody, way
 from waypost.domain.ids import AppId, NotificationId
+from waypost.domain.notification import Lane
 from waypost.domain.outcome import CredentialRejected, Outcome, Refused, Taken
 from waypost.domain.retry import ErrorClass, Exhausted, RetryRules
 from waypost.domain.settlement import Change, Dead
 from waypost.domain.time import Instant
 from waypost.pipeline.route import Plan
+from waypost.runtime.gates import Gates
 from waypost.runtime.lane_gate import LaneGate
 
 REMEMBERED = 10_000
 """The most deliveries whose refusals are known; one that is forgotten may be refused once more."""
+
+
+def in_order(fallbacks: Fallbacks, gates: Gates, lane: Lane, delivery: Delivery) -> list[CredentialId]:
+    """List the credentials that *delivery* would be tried with now, the one that is asked first before the others."""
+    chain = fallbacks.chain(delivery.credential)
+    first = way([gates.of(lane)[each].standing(delivery, each) for each in chain]) or delivery.credential
+    return [first, *(each for each in chain if each != first)]
 
 
 class Detours:
@@ -82,9 +91,9 @@ class Detours:
         refused = self._refused.get((delivery.id, delivery.n), frozenset()) if self._refused else frozenset()
         found = []
         for credential in self._fallbacks.chain(delivery.credential):
-            own = self._gates[credential].standing(delivery)
+            own = self._gates[credential].standing(delivery, credential)
             room = own.room - given[credential]
-            found.append(Standing(credential, room, own.is_denied, credential in refused))
+            found.append(replace(own, room=room, has_refused=credential in refused))
         return found
 
     def _remember(self, delivery: Delivery) -> None:

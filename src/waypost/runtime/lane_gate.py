@@ -63,11 +63,11 @@ class LaneGate:
         """Return how many more deliveries may go."""
         return max(0, min(self._limit - self._in_flight, self.circuit.room()))
 
-    def standing(self, delivery: Delivery) -> Standing:
-        """Return how its breakers stand to *delivery*."""
+    def standing(self, delivery: Delivery, credential: CredentialId) -> Standing:
+        """Return how its breakers, those of *credential*, stand to *delivery*."""
         scope = self._scopes.of(delivery) if self._scopes is not None and self._scopes.are_watched else None
         part = self.circuit if scope is None or self.circuit.room() <= 0 else scope
-        return Standing(delivery.credential, part.room(), part.is_denied)
+        return Standing(credential, part.room(), part.is_denied)
 
     def room_for_items(self) -> int:
         """Return how many items may be leased so that their deliveries will probably find room here."""

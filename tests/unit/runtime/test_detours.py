@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -89,12 +91,11 @@ async def test_the_first_is_probed_and_comes_back_by_and_by(bench: TwoAccounts) 
         assert len(bench.backup.sent) == by_backup, "the first has it all again"
         receipts = [await bench.receipt(each) for each in told]
         assert {(each.status, each.parked) for each in receipts} == {(DeliveryStatus.SENT, None)}
-    assert len(bench.backup.sent) + len([each for each in bench.apns.sent if True]) >= 190
 
 
 async def test_one_that_fails_again_soon_after_it_came_back_is_left_alone_for_longer(bench: TwoAccounts) -> None:
     """It takes one in three: in ten minutes it does not make every third notification wait."""
-    answers = iter([DENIED, TAKEN, DENIED] * 1_000)
+    answers: Iterator[Outcome] = itertools.cycle([DENIED, TAKEN, DENIED])
     bench.apns.answer = lambda delivery: next(answers)
     async with bench.running() as loop:
         for n in range(300):
