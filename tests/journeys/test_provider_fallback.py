@@ -99,6 +99,10 @@ async def test_a_second_account_delivers_until_the_first_is_mended(tmp_path: Pat
         ]
         assert (receipt["credential"], receipt["retries"]) == ("sms/backup", 0)
 
+        _, said = await service.ask("POST", "/v1/explain", {"user_id": users[0], "title": "Hi", "channels": ["sms"]})
+        (target,) = said["targets"]
+        assert {target["credential"], *target["fallbacks"]} == {"demo/sms", "demo/sms/backup"}
+
         once = await asyncio.gather(*(send(service, user, "at_most_once") for user in users))
         for _ in range(2):
             await asyncio.sleep(rng.uniform(0.05, 0.5))  # a kill at any point

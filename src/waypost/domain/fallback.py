@@ -7,13 +7,17 @@ comes back gets a probe, and then ever more (docs/decisions/0049).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Self
+from typing import Self, assert_never
 
 from msgspec import Struct
 
 from waypost.domain.credential import CredentialId
+from waypost.domain.delivery import Delivery, FailureClass
 from waypost.domain.ids import AppId
 from waypost.domain.outcome import CredentialRejected, Outcome, Refused, Unreachable
+from waypost.domain.retry import Exhausted, RetryPolicy
+from waypost.domain.settlement import Dead, Settlement, again_or_expired
+from waypost.domain.time import Instant
 
 
 class Fallbacks(Struct, frozen=True):
@@ -103,3 +107,17 @@ def detour(outcome: Outcome, standings: Sequence[Standing], *, is_open: bool, fa
             return Next(code, why)
         case _:
             return None
+
+
+def detoured(detour: Detour, delivery: Delivery, policy: RetryPolicy, now: Instant) -> Settlement:
+    """Say what happens to *delivery* next, which its credential did not take, and which is not to wait for that one.
+
+    That spends no retry: nothing was wrong with it.
+    """
+    match detour:
+        case Next(code, why):
+            return again_or_expired(delivery, now, code, why, spends_attempt=False)
+        case Nobody(code, why):
+            return Dead(code, why, FailureClass.TERMINAL, policy.on_exhausted is Exhausted.DLQ)
+        case _:
+            assert_never(detour)

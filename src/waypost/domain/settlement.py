@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from waypost.domain.breaker import Rest
 from waypost.domain.delivery import Attempt, Delivery, FailureClass, Receipt, starts_before
-from waypost.domain.fallback import Detour, Next, Nobody
 from waypost.domain.notification import Guarantee
 from waypost.domain.outcome import CredentialRejected, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.retry import Exhausted, RetryPolicy
@@ -139,20 +138,6 @@ def decide(
             return again_or_expired(delivery, _due_at(delivery, now, max(own, rest_ms), wait_ms), code, why)
         case _:
             assert_never(outcome)
-
-
-def detoured(detour: Detour, delivery: Delivery, policy: RetryPolicy, now: Instant) -> Settlement:
-    """Say what happens to *delivery* next, which its credential did not take, and which is not to wait for that one.
-
-    That spends no retry: nothing was wrong with it.
-    """
-    match detour:
-        case Next(code, why):
-            return again_or_expired(delivery, now, code, why, spends_attempt=False)
-        case Nobody(code, why):
-            return Dead(code, why, FailureClass.TERMINAL, policy.on_exhausted is Exhausted.DLQ)
-        case _:
-            assert_never(detour)
 
 
 def _due_at(delivery: Delivery, now: Instant, own_ms: int, hint_ms: int | None) -> Instant:

@@ -7,7 +7,7 @@ from typing import assert_never
 from waypost.domain.breaker import Rest
 from waypost.domain.delivery import Attempt, Delivery
 from waypost.domain.device import Device, is_news
-from waypost.domain.fallback import Detour
+from waypost.domain.fallback import Detour, detoured
 from waypost.domain.outcome import (
     CredentialRejected,
     Gone,
@@ -20,7 +20,7 @@ from waypost.domain.outcome import (
     Unreachable,
 )
 from waypost.domain.retry import ErrorClass, RetryRules, classify
-from waypost.domain.settlement import Change, Sent, Settlement, decide, detoured
+from waypost.domain.settlement import Change, Sent, Settlement, decide
 from waypost.domain.time import Instant
 
 

@@ -16,9 +16,10 @@ from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import FailureClass
 from waypost.domain.fallback import Fallbacks
 from waypost.domain.ids import NotificationId
-from waypost.domain.notification import Guarantee
+from waypost.domain.notification import Guarantee, Lane
 from waypost.domain.outcome import CredentialRejected, Outcome, Reach, Refused, Unanswered
 from waypost.domain.status import DeliveryStatus, NotificationStatus
+from waypost.runtime.detours import in_order
 
 pytestmark = pytest.mark.asyncio
 
@@ -105,12 +106,19 @@ async def test_one_that_fails_again_soon_after_it_came_back_is_left_alone_for_lo
 
 
 async def test_a_new_credential_is_probed_at_once(bench: TwoAccounts) -> None:
+    """As ``explain`` says beforehand."""
     bench.apns.answer = lambda delivery: DENIED
+
+    def explained() -> list[CredentialId]:
+        return in_order(bench.fallbacks, bench.made.gates, Lane.NORMAL, bench.apns.sent[0])
+
     async with bench.running() as loop:
         await bench.tell("ann")
         await bench.pass_time(loop, 1)
+        assert explained() == [BACKUP, APNS]
         bench.apns.answer = lambda delivery: TAKEN
         bench.made.gates.renewed(APNS)
+        assert explained() == [APNS, BACKUP]
         told = await bench.tell("bob")
         await bench.pass_time(loop, 1)
         assert await bench.history(told) == [("", "taken")]
