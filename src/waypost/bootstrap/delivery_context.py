@@ -75,10 +75,12 @@ def context_of(  # noqa: PLR0913 - one of each that deliveries work with
 def _routing_table(config: Config, senders: Iterable[CredentialId]) -> RoutingTable:
     """Put together the rules of the core, of every channel, and of every feature."""
     plugins = installed()
-    rules = with_rules([*(rule for plugin in plugins for rule in plugin.rules), *features.rules()])
+    rules = with_rules([*(rule for plugin in plugins for rule in plugin.rules), *features.rules(config)])
     families = {plugin.channel: plugin.family for plugin in plugins}
     by_app = credentials_by_app(config, senders)
-    return RoutingTable(channels_of(plugins), by_app, rules, features.renderers(), families, receipt_links(config))
+    return RoutingTable(
+        channels_of(plugins), by_app, rules, features.renderers(config), families, receipt_links(config)
+    )
 
 
 def credentials_by_app(

@@ -57,6 +57,8 @@ class Parts(Struct, frozen=True, kw_only=True):
     readers: Mapping[str, Callable[[Ground, Sequence[JournalRow]], Awaitable[None]]] = {}
     """Told each row of the journal at least once, by the name that its position is stored under."""
     duties: tuple[FeatureDuty, ...] = ()
+    is_used: Callable[[Config], bool] = lambda _: True
+    """Whether its rules, facts and renderer are used with this configuration: what is off costs deliveries nothing."""
     rules: tuple[Rule, ...] = ()
     """The routing rules, asked after those of channels and before a credential is chosen."""
     facts: Callable[[Ground, Sequence[tuple[AppId, UserId]]], Awaitable[Sequence[Any]]] | None = None

@@ -12,6 +12,7 @@ from waypost.stores.sql.added import AddedTable, names_of_notifications
 from waypost.stores.sql.audit import SqlAudit
 from waypost.stores.sql.bulk import SqlBulk
 from waypost.stores.sql.bulk_views import SqlBulkViews
+from waypost.stores.sql.contact_proofs import SqlContactProofs
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.dedup import SqlDedup
 from waypost.stores.sql.device_events import SqlDeviceEvents
@@ -59,6 +60,7 @@ class Store:
         self.outbox = SqlOutboxView(database)
         self.opt_outs = SqlOptOuts(database)
         self.marks = SqlMarks(database)
+        self.contact_proofs = SqlContactProofs(database)
         self.device_events = SqlDeviceEvents(database)
         self.webhook_queue = SqlWebhookQueue(database)
         self.audit = SqlAudit(database)
