@@ -18,8 +18,6 @@ from waypost.domain.time import HOUR_MS, Instant
 DIGITS: Final = 6
 NONCE_BYTES: Final = 16
 _MAC_BYTES: Final = 16
-TOKEN_LIMIT: Final = 512
-"""The longest token of a link: a user id has 128 characters at most."""
 
 
 class PendingCode(Struct, frozen=True):

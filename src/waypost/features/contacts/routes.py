@@ -7,7 +7,6 @@ from typing import Annotated
 import msgspec
 from litestar import Response, delete, get, post, put
 from litestar.params import PathParameter, RawBody
-from msgspec import Meta, Struct
 
 from waypost.config.settings import ContactSettings
 from waypost.domain.contact_code import is_code, read_link_token
@@ -17,76 +16,27 @@ from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, NotFound, Wa
 from waypost.domain.ids import AppId, UserId
 from waypost.domain.limits import FixedWindow, Wait
 from waypost.domain.notification import Lane
-from waypost.domain.submission import NO_CONTROLS, Locale
 from waypost.domain.time import HOUR_MS, isoformat
 from waypost.entrypoints.access import DEVICES_OWN
 from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.limits import RateLimited
 from waypost.entrypoints.rest.answers import WRITE_CODES, answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of, ground_of
-from waypost.entrypoints.rest.parameters import ContactKind, PathApp, PathContact, PathIdentity, contact_in, user_in
+from waypost.entrypoints.rest.parameters import PathApp, PathContact, PathIdentity, contact_in, user_in
 from waypost.entrypoints.rest.registering import register
 from waypost.entrypoints.rest.serving import vouch_for
-from waypost.entrypoints.rest.views import Timestamp
-from waypost.entrypoints.submitting import Hash
 from waypost.features.contacts.settings import secret_of, verifies
 from waypost.features.contacts.verifying import FEATURE, contact_of, send_code
+from waypost.features.contacts.views import (
+    ContactList,
+    ContactView,
+    EnteredCode,
+    RegisteredContact,
+    SentCode,
+    SubmittedContact,
+)
 from waypost.features.parts import Ground
 from waypost.stores.sql.contact_proofs import Contact
-
-
-class SubmittedContact(Struct, frozen=True, forbid_unknown_fields=True):
-    """An address of a person."""
-
-    address: Annotated[
-        str,
-        Meta(
-            min_length=1,
-            max_length=2048,
-            pattern=NO_CONTROLS,
-            description="A telephone number with its country (`+49 170 1234567`), a mailbox, or an https URL.",
-            examples=["ann@example.com"],
-        ),
-    ]
-    locale: Locale | None = None
-
-
-class ContactView(Struct, frozen=True):
-    """A contact as it is registered; the address itself is never shown."""
-
-    kind: ContactKind
-    address_hash: Hash
-    registered_at: Timestamp
-    last_seen_at: Timestamp
-    verified: Annotated[
-        bool | None, Meta(description="Whether its code was entered; null where the app does not ask for that.")
-    ]
-
-
-class RegisteredContact(ContactView, frozen=True):
-    """A contact after it was put."""
-
-    created: bool
-    code_sent: Annotated[bool, Meta(description="Whether a code is on its way to it.")]
-
-
-class SentCode(Struct, frozen=True):
-    """The answer that a code is on its way."""
-
-    expires_in_s: Annotated[int, Meta(description="The seconds for which it holds; codes before it do not any more.")]
-
-
-class EnteredCode(Struct, frozen=True, forbid_unknown_fields=True):
-    """The code as its reader entered it."""
-
-    code: Annotated[str, Meta(pattern=r"^[0-9]{6}$", examples=["123456"])]
-
-
-class ContactList(Struct, frozen=True):
-    """A user's contacts."""
-
-    contacts: tuple[ContactView, ...]
-
 
 _contact = msgspec.json.Decoder(SubmittedContact)
 _entered = msgspec.json.Decoder(EnteredCode)
