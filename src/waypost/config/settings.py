@@ -89,7 +89,7 @@ class AppLimits(Struct, frozen=True, kw_only=True):
 
 
 class ContactSettings(Struct, frozen=True, kw_only=True):
-    """Whether people prove that an address is theirs, by a code that is sent to it."""
+    """Proofs that an address is its user's, by a code that is sent to it."""
 
     verify: tuple[Literal["email", "phone"], ...] = ()
     """Contacts that get nothing but a code until it was entered. Needs `contacts.secret_file`."""

@@ -30,7 +30,7 @@ class PendingCode(Struct, frozen=True):
 
 
 class LinkedCode(Struct, frozen=True):
-    """What a link speaks of."""
+    """The code that a link speaks of, and its user."""
 
     user_id: UserId
     nonce: bytes

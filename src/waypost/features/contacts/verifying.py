@@ -49,7 +49,7 @@ class Words(Struct, frozen=True):
 
 
 class Proofs(Struct, frozen=True):
-    """What the rule and the renderer know of a user whose app has contacts verified."""
+    """The knowledge of rule and renderer of a user whose app has contacts verified."""
 
     kinds: Sequence[str]
     """The kinds of contacts that are to be verified."""

@@ -105,7 +105,7 @@ class Asked(Struct, frozen=True):
 
 
 class ContactFacts(Struct, frozen=True):
-    """What is known of a user's contacts."""
+    """The proofs and pending codes of a user."""
 
     verified: frozenset[bytes] = frozenset()
     pending: tuple[PendingCode, ...] = ()
