@@ -61,6 +61,9 @@ BEGIN
     FOR slice IN SELECT relname FROM pg_class WHERE relname ~ '^dedup_[0-9]+$' LOOP
         EXECUTE format('DROP TABLE %I', slice.relname);
     END LOOP;
+    FOR slice IN SELECT relname FROM pg_class WHERE relname ~ '^contact_' AND relkind = 'r' LOOP
+        EXECUTE format('DELETE FROM %I', slice.relname);
+    END LOOP;
     DELETE FROM notification; DELETE FROM content; DELETE FROM receipt; DELETE FROM dedup_slice; DELETE FROM journal;
     DELETE FROM reader; DELETE FROM counter; DELETE FROM device; DELETE FROM api_key; DELETE FROM bulk_job;
     DELETE FROM key_terms; DELETE FROM bulk_recipient; DELETE FROM bulk_piece; DELETE FROM bulk_count;

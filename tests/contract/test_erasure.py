@@ -12,15 +12,16 @@ from tests.contract.bench import APP, OTHER_APP, Bench, again, marking, notifica
 from tests.contract.sql import SqlUnderTest
 from waypost.domain.bulk import JobOrder, Recipient
 from waypost.domain.content import Content
-from waypost.domain.device import Platform, Registration
+from waypost.domain.device import EMAIL, PHONE, Platform, Registration
 from waypost.domain.ids import AppId, CallerId, DeviceId, UserId, next_ids
 from waypost.domain.notification import Notification
 from waypost.domain.status import NotificationStatus
-from waypost.domain.time import MINUTE_MS
+from waypost.domain.time import MINUTE_MS, later
 from waypost.pipeline.erase import Erased, erase
 from waypost.ports.erasure import ERASED_DEVICE, Erasure
 from waypost.ports.feed import Mark
 from waypost.ports.views import HistoryQuery
+from waypost.stores.sql.contact_proofs import Asked, Contact
 
 pytestmark = pytest.mark.asyncio
 MARKER = "xq-marker"
@@ -172,6 +173,11 @@ async def test_no_table_knows_the_person_afterwards(bench: Bench) -> None:
     await bench.store.devices.deactivate(APP, HER, DeviceId(f"{MARKER}-old"))
     await registered(bench, HER, f"{MARKER}-device")
     await bench.store.opt_outs.put(APP, HER, bench.now)
+    proofs = bench.store._opened.contact_proofs
+    for kind, nonce in ((EMAIL, b"1" * 16), (PHONE, b"2" * 16)):
+        contact = Contact(APP, HER, kind, b"a" * 16)
+        await proofs.ask(Asked(contact, nonce, bench.now, later(bench.now, 60_000), b"c" * 16, 5))
+    await proofs.verify(contact, nonce, bench.now)
     made = told(bench)
     await bench.accept(made)
     lease, item = await bench.take_one()
@@ -184,6 +190,8 @@ async def test_no_table_knows_the_person_afterwards(bench: Bench) -> None:
         "device",
         "opt_out",
         "feed_entry",
+        "contact_verified",
+        "contact_code",
     }  # fmt: skip - a set of names
     await carried_out(bench, await asked(bench))
     assert [

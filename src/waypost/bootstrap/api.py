@@ -26,6 +26,7 @@ from waypost.ports.devices import Devices
 from waypost.ports.tokens import TokenVerifier
 from waypost.runtime.clock import RandomIds
 from waypost.runtime.delivery_context import DeliveryContext
+from waypost.runtime.detours import in_order
 from waypost.runtime.duties import DutyContext
 from waypost.runtime.roles import Role
 from waypost.runtime.worker import Worker
@@ -104,6 +105,7 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
             ids,
             checks,
             context.facts,
+            partial(in_order, context.fallbacks, context.gates),
         ),
         clock=context.clock,
         telemetry=context.telemetry,

@@ -70,6 +70,8 @@ class SenderCredential:
         self._credential = credential
         self._sections = sections
         self._make = make
+        self.on_renewed: Callable[[CredentialId], None] = lambda _: None
+        """Told after the provider gets another credential."""
         self.sender: Final = RenewableSender(make(credential, self._section))
 
     @property
@@ -86,6 +88,7 @@ class SenderCredential:
         if section is None:
             raise ConfigurationError(self._credential.section, "is gone; it is used until a restart")
         await self.sender.renew(lambda: self._make(self._credential, section))
+        self.on_renewed(self._credential)
 
     def ends_at(self) -> Instant | None:
         """Return the earliest end of its certificates and of the day that the configuration names."""

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterable, Mapping
 
 from waypost.bootstrap import features
+from waypost.bootstrap.fallbacks import fallbacks_of
 from waypost.bootstrap.receipts import receipt_links
 from waypost.bootstrap.registry import channels_of, installed
 from waypost.bootstrap.stacks import StackParts
@@ -51,7 +52,8 @@ def context_of(  # noqa: PLR0913 - one of each that deliveries work with
     """Build the context of a worker's deliveries, which come from *leases*: its senders, gates, rules and clock."""
     capabilities = {name: sender.capabilities for name, sender in senders.items()}
     budgets = {lane: chosen.in_flight for lane, chosen in config.lanes.items() if chosen.in_flight is not None}
-    gates = Gates(capabilities, budgets, BreakerRules(), telemetry, rates)
+    fallbacks = fallbacks_of(config)
+    gates = Gates(capabilities, budgets, BreakerRules(), telemetry, rates, fallbacks=fallbacks)
     settler = Settler(leases, telemetry, HELD_OUTCOMES_LIMIT, gates.parked)
     settler.pressure = stack_parts.pressure
     return DeliveryContext(
@@ -66,6 +68,7 @@ def context_of(  # noqa: PLR0913 - one of each that deliveries work with
         clock=clock,
         jitter=random.random,
         telemetry=telemetry,
+        fallbacks=fallbacks,
         facts=facts,
         routes=stack_parts.routes,
     )
@@ -74,10 +77,12 @@ def context_of(  # noqa: PLR0913 - one of each that deliveries work with
 def _routing_table(config: Config, senders: Iterable[CredentialId]) -> RoutingTable:
     """Put together the rules of the core, of every channel, and of every feature."""
     plugins = installed()
-    rules = with_rules([*(rule for plugin in plugins for rule in plugin.rules), *features.rules()])
+    rules = with_rules([*(rule for plugin in plugins for rule in plugin.rules), *features.rules(config)])
     families = {plugin.channel: plugin.family for plugin in plugins}
     by_app = credentials_by_app(config, senders)
-    return RoutingTable(channels_of(plugins), by_app, rules, features.renderers(), families, receipt_links(config))
+    return RoutingTable(
+        channels_of(plugins), by_app, rules, features.renderers(config), families, receipt_links(config)
+    )
 
 
 def credentials_by_app(

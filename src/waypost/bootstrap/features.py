@@ -16,6 +16,7 @@ from waypost.features.audit import AUDIT
 from waypost.features.balance import BALANCE
 from waypost.features.bulk import BULK
 from waypost.features.callbacks import CALLBACKS
+from waypost.features.contacts import CONTACTS
 from waypost.features.erasure import ERASURE
 from waypost.features.feature import Feature
 from waypost.features.feed import FEED
@@ -50,6 +51,7 @@ FEATURES: tuple[Feature, ...] = (
     AUDIT,
     KEYS,
     FEED,
+    CONTACTS,
     RECEIPTS,
     CALLBACKS,
     WEBHOOKS,
@@ -89,19 +91,20 @@ def tags() -> dict[str, str]:
     return {name: text for _, parts in _each() for name, text in parts.tags.items()}
 
 
-def rules() -> list[Rule]:
-    """List every routing rule of a feature."""
-    return [rule for _, parts in _each() for rule in parts.rules]
+def rules(config: Config) -> list[Rule]:
+    """List every routing rule of a feature that is used."""
+    return [rule for _, parts in _each() if parts.is_used(config) for rule in parts.rules]
 
 
-def renderers() -> list[Renderer]:
+def renderers(config: Config) -> list[Renderer]:
     """List what features make of a message for each address."""
-    return [parts.renders for _, parts in _each() if parts.renders is not None]
+    return [parts.renders for _, parts in _each() if parts.renders is not None and parts.is_used(config)]
 
 
 def facts_reader(grounds: Mapping[str, Ground]) -> FactsReader | None:
     """Return what reads the facts of all features; None where no feature has any."""
-    readers = {name: partial(parts.facts, grounds[name]) for name, parts in _each() if parts.facts is not None}
+    used = ((name, parts.facts, grounds[name]) for name, parts in _each() if parts.is_used(grounds[name].config))
+    readers = {name: partial(facts, ground) for name, facts, ground in used if facts is not None}
     if not readers:
         return None
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib.util import find_spec
 
+from waypost.bootstrap.fallbacks import check_fallbacks
 from waypost.bootstrap.receipts import receipt_links
 from waypost.bootstrap.senders import check_default_channels
 from waypost.config import Config, Stack
 from waypost.domain.errors import ConfigurationError, ErrorCode, StorageFull, Unavailable
+from waypost.features.contacts.settings import check_contacts
 from waypost.runtime.roles import Role
 from waypost.stores.sql.engines import engine_of
 from waypost.stores.sql.location import check_location
@@ -26,6 +28,8 @@ def look(config: Config) -> str:
         if find_spec(_MODULE_OF[extra]) is None:
             raise ConfigurationError(path, f"its client is not installed: pip install 'waypost[{extra}]'")
     check_default_channels(config)
+    check_fallbacks(config)
+    check_contacts(config)
     receipt_links(config)
     check_location(config.store)
     engine = engine_of(config.store)

@@ -136,6 +136,8 @@ async def work(
         on.stack_parts.listen(worker.wake)
         intake = intake_of(config, on.store, on.stack_parts, on.dedup, context, on.devices, worker)
         streams = stream_intakes(config, intake, slot, telemetry, limits)
+        for credential in credentials.values():
+            credential.on_renewed = context.gates.renewed
         held = held_by(sections, credentials if worker.delivers else {}, tls)
         reloader = CredentialReloader(held, clock, telemetry, warns=slot == 0)
         heed_hangups(reloader.hurry)

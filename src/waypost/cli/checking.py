@@ -30,6 +30,7 @@ class ConfigFindings(Struct, frozen=True):
     http2: str
     reached: list[Reached]
     limits: dict[str, str]
+    fallbacks: dict[str, list[str]]
     credentials: dict[str, str | None]
     ends: dict[str, str]
     problems: list[str]
@@ -71,6 +72,7 @@ def check_config(config_path: Path | None, show_settings: bool, connect: bool, a
 
 def _look(config: Config, path: Path | None, *, connects: bool) -> ConfigFindings:
     from waypost.bootstrap.credentials import ends_of
+    from waypost.bootstrap.fallbacks import stand_ins
     from waypost.bootstrap.intake import server_tls
     from waypost.bootstrap.promises import lacks_of
     from waypost.bootstrap.senders import http2_kernel
@@ -96,6 +98,7 @@ def _look(config: Config, path: Path | None, *, connects: bool) -> ConfigFinding
         http2=kernel,
         reached=reached,
         limits=limits,
+        fallbacks=stand_ins(config),
         credentials=credentials,
         ends=ends,
         problems=problems,
@@ -115,6 +118,7 @@ def _print_for_programs(found: ConfigFindings) -> None:
             "lacks": found.lacks,
             "workers": found.workers,
             "limits": found.limits,
+            "fallbacks": found.fallbacks,
             "credentials": found.credentials,
             "ends": found.ends,
             "ok": not found.problems,
@@ -136,6 +140,8 @@ def _print_for_people(found: ConfigFindings) -> None:
     out.print(f"http2          {found.http2}")
     for name, limit in found.limits.items():
         out.print(f"limit          {plain(name)}: {limit}")
+    for name, others in found.fallbacks.items():
+        out.print(f"{name:<14} falls back to {', '.join(others)}")
     for name, problem in found.credentials.items():
         ends_on = f", ends on {found.ends[name][:10]}" if name in found.ends else ""
         out.print(f"{name:<14} {'ok' if problem is None else '[red]cannot be used[/]'}{ends_on}")

@@ -47,10 +47,11 @@ def tree(detail: NotificationView) -> Tree:
 
 
 def _add_receipt(routed: Tree, receipt: ReceiptView, start: str) -> None:
-    channel = plain(receipt["channel"] or "no channel")
+    channel = plain(receipt["credential"] or receipt["channel"] or "no channel")
     branch = routed.add(f"[bold]{plain(receipt['device_id'])}[/]  {channel}  {colored(receipt['status'])}")
     for number, attempt in enumerate(receipt["attempts"], start=1):
-        words = (f"attempt {number}: {colored(attempt['status'])}", attempt["code"], attempt["message"])
+        by = "" if attempt["credential"] == receipt["channel"] else f"by {attempt['credential']}"
+        words = (f"attempt {number}: {colored(attempt['status'])}", by, attempt["code"], attempt["message"])
         said = "  ".join(plain(word) if place else word for place, word in enumerate(words) if word)
         branch.add(f"+{elapsed_ms(start, attempt['at'])}  {said}  token {attempt['token_hash']}")
     if receipt["next_retry_at"]:

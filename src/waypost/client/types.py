@@ -143,6 +143,7 @@ class AttemptView(TypedDict):
     code: str
     message: str
     token_hash: str
+    credential: str
 
 
 class ReceiptView(TypedDict):
@@ -166,6 +167,7 @@ class ReceiptView(TypedDict):
     sent_at: str | None
     resolved_at: str | None
     attempts: list[AttemptView]
+    credential: str | None
 
 
 class NotificationSummary(TypedDict):

@@ -88,12 +88,35 @@ class AppLimits(Struct, frozen=True, kw_only=True):
     """Requests of this caller; overrides `limits.caller`."""
 
 
+class ContactSettings(Struct, frozen=True, kw_only=True):
+    """Proofs that an address is its user's, by a code that is sent to it."""
+
+    verify: tuple[Literal["email", "phone"], ...] = ()
+    """Contacts that get nothing but a code until it was entered. Needs `contacts.secret_file`."""
+    title: Annotated[str, Meta(min_length=1, max_length=200)] = "Confirm your address"
+    """The title of the message with the code."""
+    text: Annotated[str, Meta(min_length=1, max_length=1_000)] = "{code} is your code. It ends in {minutes} minutes."
+    """Its text. `{code}` stands for the six digits, `{link}` for a link to a page that confirms, `{minutes}` for how
+    long both hold."""
+    code_s: Annotated[int, Meta(ge=60, le=86_400)] = 600
+    """Seconds for which a code holds."""
+    tries: Annotated[int, Meta(ge=1, le=10)] = 5
+    """Tries at a code; then another one has to be sent."""
+    codes_per_hour: Annotated[int, Meta(ge=1, le=100)] = 5
+    """The most codes to one address in an hour (UTC), whoever asks for them."""
+
+
 class AppSettings(Struct, frozen=True, kw_only=True):
     """An app: one product whose users are notified."""
 
     senders: dict[str, Any] = {}
     """The section of each channel that the app has one for, as its plug-in reads it; written as keys of their own.
     A second one of a channel is written as `<channel>/<name>`."""
+    fallback: dict[str, tuple[str, ...]] = {}
+    """The names of the further credentials of a channel that stand in for its default one, in order. They send while
+    the one before is refused or not there."""
+    on_denied: Literal["wait", "fail"] = "wait"
+    """Where every account of a channel is refused, deliveries wait for you (`wait`), or fail at once (`fail`)."""
     expires_on: dict[str, dt.date] = {}
     """The day (UTC) on which a channel's key expires. Needed only for keys; certificates carry their own date."""
     defaults: Defaults = Defaults()
@@ -108,6 +131,8 @@ class AppSettings(Struct, frozen=True, kw_only=True):
     """How much the provider of a channel is to get."""
     limits: AppLimits = AppLimits()
     """How much may be asked for."""
+    contacts: ContactSettings = ContactSettings()
+    """Whose addresses are sent to."""
 
 
 class LaneSettings(Struct, frozen=True, kw_only=True):

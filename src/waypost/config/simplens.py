@@ -55,9 +55,11 @@ class Provider(Struct, frozen=True):
 
 
 class ChannelChoice(Struct, frozen=True):
-    """The choice of a provider for a channel."""
+    """The choice of providers for a channel."""
 
     default: str | None = None
+    fallback: str | None = None
+    """The provider that stands in: our section ``<channel>/<fallback>``."""
 
 
 class ProviderFile(Struct, frozen=True):
@@ -70,7 +72,15 @@ class ProviderFile(Struct, frozen=True):
         """Find the bucket of the provider that serves *channel*, or of the one of that name where none is chosen."""
         choice = self.channels.get(channel)
         name = (choice.default if choice else None) or channel
-        return next((each.options.rate_limit for each in self.providers if each.id == name), RateLimit())
+        return self._bucket_of(name)
+
+    def fallback(self, channel: str) -> tuple[str, RateLimit] | None:
+        """Find the provider that stands in on *channel*, and its bucket; None where there is none."""
+        choice = self.channels.get(channel)
+        return (choice.fallback, self._bucket_of(choice.fallback)) if choice and choice.fallback else None
+
+    def _bucket_of(self, provider: str) -> RateLimit:
+        return next((each.options.rate_limit for each in self.providers if each.id == provider), RateLimit())
 
 
 def put_beneath(
@@ -92,15 +102,21 @@ def put_beneath(
     for app in _section(tree, "apps").values():
         if not isinstance(app, dict):
             continue
+        app.setdefault("on_denied", "fail")
         retry, rates = _section(app, "retry"), _section(app, "rates")
         retry.setdefault("default", "s4_simple" if retries is None else {"max_retries": retries})
         retry.setdefault("throttle_counts_as_retry", True)
         for channel in channels:
             if channel in app:
-                bucket = file.bucket(channel)
-                rates.setdefault(
-                    channel, {"capacity": bucket.max_tokens, "refill_per_s": bucket.refill_rate, "ramp_s": 0}
-                )
+                rates.setdefault(channel, _rate(file.bucket(channel)))
+            stands_in = file.fallback(channel)
+            if stands_in is not None and (slot := f"{channel}/{stands_in[0]}") in app:
+                _section(app, "fallback").setdefault(channel, [stands_in[0]])
+                rates.setdefault(slot, _rate(stands_in[1]))
+
+
+def _rate(bucket: RateLimit) -> dict[str, float]:
+    return {"capacity": bucket.max_tokens, "refill_per_s": bucket.refill_rate, "ramp_s": 0}
 
 
 def _put_recovery(tree: dict[str, Any], environ: Mapping[str, str]) -> None:

@@ -55,10 +55,22 @@ class Breaker(Struct, frozen=True):
 
 
 def succeeded(breaker: Breaker) -> Breaker:
-    """Close the breaker, since the provider answered properly."""
+    """Close the breaker, since the provider answered properly; it remembers its wait until it has *recovered*."""
     if breaker.state is BreakerState.CLOSED and breaker.failures == 0:
         return breaker
-    return msgspec.structs.replace(breaker, state=BreakerState.CLOSED, failures=0, wait_s=0.0)
+    return msgspec.structs.replace(breaker, state=BreakerState.CLOSED, failures=0)
+
+
+def recovered(breaker: Breaker) -> Breaker:
+    """Forget how long it waited: until then, a relapse waits twice as long, so that it does not flap."""
+    return msgspec.structs.replace(breaker, wait_s=0.0)
+
+
+def renewed(breaker: Breaker) -> Breaker:
+    """Half-open an open breaker at once, since what it failed with is replaced; otherwise return it unchanged."""
+    if breaker.state is not BreakerState.OPEN:
+        return breaker
+    return msgspec.structs.replace(breaker, state=BreakerState.HALF_OPEN)
 
 
 def failed(breaker: Breaker, now_s: float, *, at_once: bool = False) -> Breaker:

@@ -29,7 +29,7 @@ class CredentialId(Struct, frozen=True, order=True, cache_hash=True):
     @property
     def slot(self) -> str:
         """The key of its section among those of its app: ``<channel>`` or ``<channel>/<name>``."""
-        return f"{self.channel}/{self.name}" if self.name else self.channel
+        return slot_of(self.channel, self.name)
 
     @property
     def section(self) -> str:
@@ -41,6 +41,11 @@ class CredentialId(Struct, frozen=True, order=True, cache_hash=True):
         """Read what ``slot`` spells, the channel alone or with a name."""
         channel, _, name = slot.partition("/")
         return cls(app, Channel(channel), name)
+
+
+def slot_of(channel: Channel, name: str) -> str:
+    """Spell a credential of *channel* as its section is."""
+    return f"{channel}/{name}" if name else channel
 
 
 def channel_of(slot: str) -> Channel:

@@ -95,6 +95,8 @@ class Attempt(Struct, frozen=True, array_like=True):
     code: str
     message: str
     token_hash: bytes
+    credential: str = ""
+    """The name of the channel's credential that it was made with; "" is the default one."""
 
 
 class Receipt(Struct, frozen=True):

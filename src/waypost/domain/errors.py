@@ -39,6 +39,7 @@ class ErrorCode(StrEnum):
     NOT_REPLAYABLE = "not_replayable"
     ALREADY_FINAL = "already_final"
     WRONG_STATE = "wrong_state"
+    WRONG_CODE = "wrong_code"
     BACKLOG_FULL = "backlog_full"
     RATE_LIMITED = "rate_limited"
     STORAGE_BUSY = "storage_busy"

@@ -28,6 +28,8 @@ class Refused(Struct, frozen=True, tag=True):
 
     code: str
     why: str
+    elsewhere: bool = False
+    """Whether that is said of what our account may send: another account may take it."""
 
 
 class Reach(Words):

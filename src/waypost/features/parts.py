@@ -66,6 +66,8 @@ class Parts(Struct, frozen=True, kw_only=True):
     prompt: Callable[[Config], bool] | None = None
     """Tells whether somebody waits for what its readers do: then they are told as soon as something is written."""
     duties: tuple[FeatureDuty, ...] = ()
+    is_used: Callable[[Config], bool] = lambda _: True
+    """Whether its rules, facts and renderer are used with this configuration: what is off costs deliveries nothing."""
     rules: tuple[Rule, ...] = ()
     """The routing rules, asked after those of channels and before a credential is chosen."""
     facts: Callable[[Ground, Sequence[tuple[AppId, UserId]]], Awaitable[Sequence[Any]]] | None = None

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from waypost.domain.channel import Channel
 from waypost.domain.credential import CredentialId
 from waypost.domain.dedup import ClaimKind, content_hash
-from waypost.domain.delivery import delivery_of
+from waypost.domain.delivery import Delivery, delivery_of
 from waypost.domain.device import Registration, registered
 from waypost.domain.drafting import ContentCheck, draft
 from waypost.domain.errors import InvalidRequest
 from waypost.domain.ids import AppId, CallerId, DeviceId
 from waypost.domain.message import message_of
-from waypost.domain.notification import Notification
+from waypost.domain.notification import Lane, Notification
 from waypost.domain.recipient import FactsReader, Recipient
 from waypost.domain.routing import After, Candidate, RoutingTable, Ruling
 from waypost.domain.settlement import Parked, Suppressed
@@ -34,6 +35,9 @@ class ExplainedTarget(Struct, frozen=True):
     suppressed: str | None = None
     """The reason why routing leaves it out."""
     credential: CredentialId | None = None
+    """The credential that it would be sent with now."""
+    fallbacks: Sequence[CredentialId] = ()
+    """Those that stand in where it is refused."""
     scope: str | None = None
     """The part of the provider whose refusals would stop it, where that has parts."""
     rendered: Rendered | None = None
@@ -68,6 +72,8 @@ class Explain(Struct, frozen=True):
     """Of each app, what the channels that it has a credential for refuse; the same as intake's."""
     facts: FactsReader | None = None
     """Reads what features know of a user; the same as routing's."""
+    in_order: Callable[[Lane, Delivery], Sequence[CredentialId]] = lambda _, delivery: (delivery.credential,)
+    """The credentials that a delivery would be tried with now, in order."""
 
     async def explain(self, app: AppId, caller: CallerId, submission: Submission) -> Explanation:
         """Explain what would become of *submission*; InvalidRequest where it would be refused."""
@@ -106,8 +112,11 @@ class Explain(Struct, frozen=True):
         message = self.routing.rendered(message_of(notification), address, recipient)
         message = self.routing.linked(message, notification, n, credential.channel)
         delivery = delivery_of(notification, n, credential, address, message)
+        credential, *others = self.in_order(notification.lane, delivery)
+        delivery = replace(delivery, credential=credential)
         sender = self.senders[credential]
         scope_of = sender.capabilities.scope_of
         scope = None if scope_of is None else scope_of(delivery)
         rendered = sender.render(delivery)
-        return ExplainedTarget(n, candidate.name, candidate.channel, None, credential, scope, rendered, candidate.after)
+        found = n, candidate.name, candidate.channel, None, credential, others
+        return ExplainedTarget(*found, scope, rendered, candidate.after)

@@ -7,6 +7,7 @@ from typing import assert_never
 from waypost.domain.breaker import Rest
 from waypost.domain.delivery import Attempt, Delivery
 from waypost.domain.device import Device, is_news
+from waypost.domain.fallback import Detour, detoured
 from waypost.domain.outcome import (
     CredentialRejected,
     Gone,
@@ -31,10 +32,11 @@ def change_of(
     jitter: float,
     attempted_at: Instant,
     rest: Rest | None = None,
+    detour: Detour | None = None,
 ) -> Change:
     """Make the change of a target from its *outcome*; *attempted_at* is when it was handed to the sender.
 
-    *rest* is what the breaker says that is open after it.
+    *rest* is what the breaker says that is open after it, *detour* whether another credential takes it now.
     """
     if isinstance(outcome, Gone) and outcome.since is None:
         outcome = Gone(outcome.code, attempted_at)  # who registers while the attempt is under way stays
@@ -45,7 +47,11 @@ def change_of(
         policy = rules.policy_for(
             delivery.retry_policy, delivery.message.urgency, classify(outcome) or ErrorClass.TRANSIENT
         )
-        settlement = decide(outcome, delivery, policy, now, jitter, rest)
+        settlement = (
+            decide(outcome, delivery, policy, now, jitter, rest)
+            if detour is None
+            else detoured(detour, delivery, policy, now)
+        )
     address = delivery.address
     is_use = isinstance(settlement, Sent) and isinstance(address, Device) and is_news(address, now)
     return Change(delivery.n, delivery.attempt, settlement, now, _record(delivery, outcome, attempted_at), is_use)
@@ -53,7 +59,7 @@ def change_of(
 
 def _record(delivery: Delivery, outcome: Outcome, attempted_at: Instant) -> Attempt:
     status, code, message = _words(outcome)
-    return Attempt(attempted_at, status, code, message, delivery.address.token_hash)
+    return Attempt(attempted_at, status, code, message, delivery.address.token_hash, delivery.credential.name)
 
 
 def _words(outcome: Outcome) -> tuple[str, str, str]:

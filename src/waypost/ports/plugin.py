@@ -92,5 +92,8 @@ class SenderPlugin(Struct, frozen=True, kw_only=True):
     """Returns an address as it is stored, of one that people may write in several ways; what is none comes back."""
     callback: ReadCallback | None = None
     """Reads what its provider posts of what became of a message (``POST /callbacks/<app>/<credential>``)."""
+    is_bound: bool = True
+    """Whether an address belongs to the account that it was registered with, as a token does, so that no other account
+    of the channel can stand in for it."""
     own_fields: tuple[str, ...] = ()
     """The fields of a submission that speak of this channel alone: refused in an app without a section."""

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import random
 
-from waypost.domain.breaker import Breaker, BreakerRules, BreakerState, Rest, failed, held, late, probing, succeeded
+from waypost.domain.breaker import (
+    Breaker,
+    BreakerRules,
+    BreakerState,
+    Rest,
+    failed,
+    held,
+    late,
+    probing,
+    recovered,
+    renewed,
+    succeeded,
+)
 from waypost.domain.credential import CredentialId
 from waypost.domain.notification import Lane
 from waypost.domain.outcome import CredentialRejected, Outcome, Taken, Throttled, Unanswered, Unreachable
@@ -59,6 +71,7 @@ class Circuit:
         """The refusals; None before the first one."""
         self.opened_by = ""
         """The code of the outcome that opened it last."""
+        self._was_denied = False
 
     @property
     def scope(self) -> str:
@@ -84,6 +97,11 @@ class Circuit:
     def is_steady(self) -> bool:
         """Whether it is neither open nor coming back: what it has no room for now it has in a moment."""
         return self.ramp is None and self.state is BreakerState.CLOSED
+
+    @property
+    def is_denied(self) -> bool:
+        """Whether it is open, or half-open, since the account is refused."""
+        return self._was_denied and self.state is not BreakerState.CLOSED
 
     @property
     def is_shut(self) -> bool:
@@ -118,19 +136,27 @@ class Circuit:
 
         For *stalled_s* this process stood still since the last tick: that is not the provider's lateness.
         """
-        before = self.state
-        self._breaker = probing(self._breaker, now_s)
-        if self.state is not before:
-            self._stuck = self.in_flight
-            self._telemetry.event(Event.BREAKER_PROBING, credential=self._credential, **self._scope)
+        self._half_open(probing(self._breaker, now_s))
         self.concurrency.tick(now_s, stalled_s)
         if self.state is not BreakerState.OPEN and self.concurrency.is_late(now_s):
             self._pause(now_s)
+
+    def renewed(self) -> None:
+        """Let a probe through at once, and forget who was refused: the credential is another now."""
+        self._refusals = None
+        self._half_open(renewed(self._breaker))
+
+    def _half_open(self, breaker: Breaker) -> None:
+        before, self._breaker = self.state, breaker
+        if self.state is not before:
+            self._stuck = self.in_flight
+            self._telemetry.event(Event.BREAKER_PROBING, credential=self._credential, **self._scope)
 
     def _pause(self, now_s: float) -> None:
         """Send nothing for a while: what was sent may have been taken, and its answer may still come."""
         before = self.state
         self._breaker = late(self._breaker, now_s, self._jitter())
+        self._was_denied = False
         self.ramp = self._breaker.rules.ramp_start
         self.concurrency.slow_down(now_s)
         self._show(1.0)
@@ -182,9 +208,11 @@ class Circuit:
         self._refusals = self._refusals or Refusals()
         weight = self._refusals.weigh(denied, token)
         if weight is not Weight.NOTHING or self.state is not BreakerState.CLOSED:
-            self._fail(now_s, at_once=weight is Weight.ALL)
+            self._fail(now_s, at_once=weight is Weight.ALL, denied=True)
 
-    def _fail(self, now_s: float, *, at_once: bool = False) -> None:
+    def _fail(self, now_s: float, *, at_once: bool = False, denied: bool = False) -> None:
+        if self.state is not BreakerState.OPEN:
+            self._was_denied = denied
         self._breaker = failed(self._breaker, now_s, at_once=at_once)
         self.ramp = self._breaker.rules.ramp_start if self.state is BreakerState.OPEN else self.ramp
 
@@ -197,6 +225,7 @@ class Circuit:
         self._throttled += throttled.whole
         if self._throttled >= THROTTLED_IN_A_ROW and throttled.wait_ms:
             self._throttled = 0
+            self._was_denied = False
             self._breaker = held(self._breaker, now_s, throttled.wait_ms / 1000)
             self.ramp = self._breaker.rules.ramp_start
 
@@ -207,6 +236,8 @@ class Circuit:
         if self._came_through >= self.ramp:
             self._came_through = 0
             self.ramp = None if self.ramp * 2 >= capacity else self.ramp * 2
+            if self.ramp is None:
+                self._breaker = recovered(self._breaker)
 
     def _say(self, before: BreakerState, outcome: Outcome) -> None:
         is_open = self.state is BreakerState.OPEN

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from waypost.domain.credential import CredentialId
+from waypost.domain.fallback import Fallbacks
 from waypost.domain.ids import AppId
 from waypost.domain.recipient import FactsReader
 from waypost.domain.retry import RetryRules
@@ -35,6 +36,7 @@ class DeliveryContext(Struct, frozen=True):
     clock: Clock
     jitter: RandomSource
     telemetry: Telemetry
+    fallbacks: Fallbacks = Fallbacks()
     facts: FactsReader | None = None
     """Reads what features know of users; None where none asks."""
     routes: Leases | None = None

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from waypost.domain.breaker import BreakerRules, BreakerState
 from waypost.domain.credential import CredentialId
+from waypost.domain.fallback import Fallbacks
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
 from waypost.domain.turns import turn_after
@@ -42,11 +43,12 @@ class Gates:
         rates: Mapping[CredentialId, RateGate] = MappingProxyType({}),
         *,
         parks: bool = True,
+        fallbacks: Fallbacks | None = None,
     ) -> None:
         """Create the gates; *senders* are what each can do; *budgets* replace a lane's share of what they can hold.
 
         *rates* are of those whose provider is to get only so much in a time. Where nothing *parks*, nothing is leased
-        that cannot be sent.
+        that cannot be sent. *fallbacks* say who stands in for whom: what waits for one comes back for any of them.
         """
         self._parks = parks
         self._rates = rates
@@ -81,6 +83,9 @@ class Gates:
                 )
                 for condition in (gate.condition, gate.circuit.condition):
                     self._of_conditions.setdefault(condition, []).append(gate)
+        for first, chain in ({} if fallbacks is None else fallbacks.chains).items():
+            for gates in self._gates.values():
+                self._of_conditions[f"breaker:{first}"] += [gates[each] for each in chain if each != first]
 
     def of(self, lane: Lane) -> Mapping[CredentialId, LaneGate]:
         """Return the gates of one lane, by credential."""
@@ -122,6 +127,12 @@ class Gates:
             circuit.tick(now_s, stalled_s)
         for scopes in self._scopes.values():
             scopes.tick(now_s, stalled_s)
+
+    def renewed(self, credential: CredentialId) -> None:
+        """Let probes through at once: the credential is another now."""
+        self._circuits[credential].renewed()
+        if credential in self._scopes:
+            self._scopes[credential].renewed()
 
     def lifted(self) -> dict[str, int]:
         """Return how many parked deliveries may come back under each condition; nothing where nothing may be parked."""

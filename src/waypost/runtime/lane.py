@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from waypost.domain.channel import Channel
 from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery, is_expired
-from waypost.domain.ids import AppId, NotificationId, format_id
+from waypost.domain.ids import NotificationId, format_id
 from waypost.domain.notification import Lane
 from waypost.domain.outcome import Outcome, Taken, outcome_name
 from waypost.domain.settlement import Change, Expired
@@ -20,6 +19,7 @@ from waypost.pipeline.settle import change_of
 from waypost.ports.work import Lease, Settled, WorkItem
 from waypost.runtime.concurrency import Concurrency, Handed
 from waypost.runtime.delivery_context import DeliveryContext
+from waypost.runtime.detours import Detours
 from waypost.runtime.dispatch import Dispatch
 from waypost.runtime.leasing import BATCH, Found, LeaseLoop
 from waypost.telemetry import Event, Metric
@@ -35,8 +35,9 @@ class LaneLoop(LeaseLoop):
         super().__init__(lane, context, context.work, SLICE)
         self._gates = context.gates.of(lane)
         self._rated = {name: gate.rate for name, gate in self._gates.items() if gate.rate is not None}
+        self._detours = Detours.of(context.fallbacks, self._gates, context.rules)
         self._dispatches: dict[tuple[NotificationId, int], Dispatch] = {}
-        self._attempts: Counter[tuple[AppId, Channel, type[Outcome]]] = Counter()
+        self._attempts: Counter[tuple[CredentialId, type[Outcome]]] = Counter()
         self._tells_rounds = context.telemetry.wants(Event.NOTIFICATION_PROCESSED)
         self._all_landed = asyncio.Event()
         self._all_landed.set()
@@ -55,16 +56,19 @@ class LaneLoop(LeaseLoop):
     def publish(self) -> None:
         """Count what was attempted since the last time."""
         attempts, self._attempts = self._attempts, Counter()
-        for (app, provider, outcome), n in attempts.items():
-            labels = {"app": app, "lane": self.lane, "provider": provider, "outcome": outcome_name(outcome)}
-            self._context.telemetry.count(Metric.ATTEMPTS, n, **labels)
+        for (credential, outcome), n in attempts.items():
+            provider = {"app": credential.app, "provider": credential.slot}
+            self._context.telemetry.count(Metric.ATTEMPTS, n, **provider, lane=self.lane, outcome=outcome_name(outcome))
 
     async def _start(self, lease: Lease, items: Sequence[WorkItem], found: Found) -> None:
         """Route *items* and hand what may go to the senders."""
         with self._context.poison.noting(self.lane, items):
             now = self._context.clock.now()
             started_s = self._context.clock.monotonic()
-            dispatches = [Dispatch(lease, each, started_s) for each in self._plans(items, found, now)]
+            plans = self._plans(items, found, now)
+            if self._detours is not None:
+                plans = self._detours.of_plans(plans, now)
+            dispatches = [Dispatch(lease, each, started_s) for each in plans]
             await self._ask_limits(dispatches)
             going: list[Delivery] = []
             for dispatch in dispatches:
@@ -153,15 +157,16 @@ class LaneLoop(LeaseLoop):
         now_s = context.clock.monotonic()
         handed.left -= 1
         rest = self._gates[delivery.credential].done(delivery, outcome, handed, now_s)
-        app, now, chance = delivery.credential.app, context.clock.now(), context.jitter()
-        dispatch.changes.append(change_of(delivery, outcome, context.rules[app], now, chance, handed.at, rest))
-        self._attempts[app, delivery.channel, type(outcome)] += 1
+        rules, now, chance = context.rules[delivery.credential.app], context.clock.now(), context.jitter()
+        detour = None if self._detours is None else self._detours.after(delivery, outcome, rest)
+        dispatch.changes.append(change_of(delivery, outcome, rules, now, chance, handed.at, rest, detour))
+        self._attempts[delivery.credential, type(outcome)] += 1
         dispatch.waiting -= 1
         dispatch.taken += isinstance(outcome, Taken)
         if dispatch.is_due:
             context.settler.add(dispatch)
         if handed.left == 0:
-            context.telemetry.observe(Metric.PROVIDER_SECONDS, now_s - handed.at_s, provider=delivery.channel)
+            context.telemetry.observe(Metric.PROVIDER_SECONDS, now_s - handed.at_s, provider=delivery.credential.slot)
         if dispatch.waiting == 0 and self._tells_rounds:
             self._say(dispatch)
         if self._is_starved:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from waypost.domain.breaker import Rest
 from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
+from waypost.domain.fallback import Standing
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.outcome import CredentialRejected, Gone, Outcome, Reach, Refused, Taken, Unanswered
@@ -61,6 +62,12 @@ class LaneGate:
     def room(self) -> int:
         """Return how many more deliveries may go."""
         return max(0, min(self._limit - self._in_flight, self.circuit.room()))
+
+    def standing(self, delivery: Delivery, credential: CredentialId) -> Standing:
+        """Return how its breakers, those of *credential*, stand to *delivery*."""
+        scope = self._scopes.of(delivery) if self._scopes is not None and self._scopes.are_watched else None
+        part = self.circuit if scope is None or self.circuit.room() <= 0 else scope
+        return Standing(credential, part.room(), part.is_denied)
 
     def room_for_items(self) -> int:
         """Return how many items may be leased so that their deliveries will probably find room here."""

@@ -68,6 +68,11 @@ class Scopes:
             self._open = n
             self._telemetry.gauge(Metric.SCOPES, n, credential=str(self._credential))
 
+    def renewed(self) -> None:
+        """Let a probe of each through at once: the credential is another now."""
+        for circuit in self._circuits.values():
+            circuit.renewed()
+
     def open(self) -> list[Circuit]:
         """List the circuits whose breakers are not closed."""
         return [circuit for circuit in self._circuits.values() if circuit.state is not BreakerState.CLOSED]

@@ -9,7 +9,8 @@ from rich.console import Console
 from waypost.cli.journey import tree
 
 START = "2026-01-31T09:00:00.000Z"
-TAKEN = {"at": "2026-01-31T09:00:00.012Z", "status": "taken", "code": "200", "message": "", "token_hash": "9f86d081"}
+AT = "2026-01-31T09:00:00.012Z"
+TAKEN = {"at": AT, "status": "taken", "code": "200", "message": "", "token_hash": "9f86d081", "credential": "apns"}
 AWAY = {**TAKEN, "status": "unreachable", "code": "", "message": "connection refused"}
 
 
@@ -20,6 +21,7 @@ def receipt(device_id: str, **fields: Any) -> dict[str, Any]:
         "channel": "apns",
         "status": "sent",
         "attempts": [TAKEN],
+        "credential": "apns",
         "next_retry_at": None,
         "parked": None,
         "resolved_at": "2026-01-31T09:00:00.020Z",
@@ -75,6 +77,24 @@ def test_what_waits_says_for_what() -> None:
     assert "unreachable  connection refused" in text
     assert "waits for breaker:demo/apns" in text
     assert "again at" in drawn("pending", [receipt("phone", next_retry_at=START, resolved_at=None)], finished_at=None)
+
+
+def test_who_delivered_is_said_where_another_account_stood_in() -> None:
+    denied = {**TAKEN, "status": "denied", "code": "20003", "credential": "sms"}
+    text = drawn(
+        "sent",
+        [
+            receipt(
+                "phone",
+                channel="sms",
+                credential="sms/backup",
+                attempts=[denied, {**TAKEN, "credential": "sms/backup"}],
+            )
+        ],
+    )
+    assert "phone  sms/backup  sent" in text
+    assert "attempt 1: denied  20003" in text
+    assert "attempt 2: taken  by sms/backup" in text
 
 
 def test_a_failure_says_why_and_how_to_replay_it() -> None:

@@ -56,6 +56,18 @@ def test_its_defaults_hold_where_nothing_is_said(tmp_path: Path) -> None:
         WEBPUSH: RateSettings(capacity=100, refill_per_s=10, ramp_s=0),
     }
     assert (config.outbox.poll_s, config.outbox.batch) == (5.0, 500)
+    assert (app.on_denied, app.fallback) == ("fail", {})
+
+
+def test_its_fallback_provider_stands_in_where_we_have_its_section(tmp_path: Path) -> None:
+    """Requirements S4-21: with the bucket of its own; a provider that is none of ours is nobody's fallback."""
+    smtp = "{host: mail.example, sender: a@mail.example}"
+    ours = OURS + f"    email: {smtp}\n    email/ses: {smtp}\n"
+    theirs = THEIRS.replace("fallback: null", "fallback: ses")
+    app = read(tmp_path, ours, theirs).apps[DEMO]
+    assert app.fallback == {"email": ("ses",)}
+    assert app.rates["email/ses"] == RateSettings(capacity=100, refill_per_s=10, ramp_s=0)
+    assert read(tmp_path, OURS + f"    email: {smtp}\n", theirs).apps[DEMO].fallback == {}
 
 
 def test_its_variables_are_settings(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from waypost.domain.content import Content, Urgency
 from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform, Registration
+from waypost.domain.fallback import Fallbacks
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
 from waypost.domain.notification import Guarantee, Lane, Notification
 from waypost.domain.outcome import Outcome, Taken
@@ -50,8 +51,8 @@ PLATFORMS = {Channel("apns"): Platform("ios"), Channel("fcm"): Platform("android
 class ScriptedSender:
     """Answers each delivery with what *answer* says, on the next turn of the loop; None is no answer yet."""
 
-    def __init__(self, channel: Channel) -> None:
-        self.credential = CredentialId(AppId("demo"), channel)
+    def __init__(self, channel: Channel, name: str = "") -> None:
+        self.credential = CredentialId(AppId("demo"), channel, name)
         self.capabilities = Capabilities(channel, 10_000, 1_000, 4096)
         self.answer: Callable[[Delivery], Outcome | None] = lambda delivery: Taken("id")
         self.sent: list[Delivery] = []
@@ -110,12 +111,15 @@ class LaneBench:
         self.renderers: Sequence[Renderer] = ()
         self.facts: FactsReader | None = None
         self.telemetry: Telemetry = Silent()
+        self.others: list[ScriptedSender] = []
+        """Senders of further credentials."""
+        self.fallbacks = Fallbacks()
 
     def context(self) -> DeliveryContext:
         """What the lane works with, as the composition root puts it together."""
-        senders = {sender.credential: sender for sender in (self.apns, self.fcm)}
+        senders = {sender.credential: sender for sender in (self.apns, self.fcm, *self.others)}
         capabilities = {name: each.capabilities for name, each in senders.items()}
-        gates = Gates(capabilities, self.budgets, self.rules, self.telemetry, self.rates)
+        gates = Gates(capabilities, self.budgets, self.rules, self.telemetry, self.rates, fallbacks=self.fallbacks)
         return DeliveryContext(
             work=self.work,
             devices=self.devices,
@@ -133,6 +137,7 @@ class LaneBench:
             clock=self.clock,
             jitter=lambda: 0.0,
             telemetry=self.telemetry,
+            fallbacks=self.fallbacks,
             facts=self.facts,
         )
 

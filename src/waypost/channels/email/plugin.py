@@ -49,6 +49,7 @@ PLUGIN: Final = SenderPlugin(
     content_check=content_faults,
     registration_check=registration_check,
     family="email",
+    is_bound=False,
     canonical=canonical,
     callback=_read_callback,
 )

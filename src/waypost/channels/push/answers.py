@@ -16,6 +16,8 @@ class Meaning(Enum):
     DEAD_TOKEN = auto()
     """The token, or the subscription, is dead: nothing will reach the device under it again."""
     REFUSED = auto()
+    REFUSED_HERE = auto()
+    """This message is refused for what our account may send: another account may take it."""
     DENIED = auto()
     """The credential is refused, whatever is sent with it."""
     DENIED_SCOPE = auto()
@@ -52,6 +54,8 @@ def outcome_of_meaning(
             return Gone(code, dead_since)
         case Meaning.REFUSED:
             return Refused(code, why)
+        case Meaning.REFUSED_HERE:
+            return Refused(code, why, elsewhere=True)
         case Meaning.DENIED | Meaning.DENIED_SCOPE | Meaning.DENIED_DEVICE:
             return CredentialRejected(code, why, _REACHES[meaning])
         case Meaning.THROTTLED:

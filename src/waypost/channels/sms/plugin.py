@@ -45,6 +45,7 @@ PLUGIN: Final = SenderPlugin(
     registration_check=registration_check,
     canonical=canonical,
     family=str(CHANNEL),
+    is_bound=False,
     rate=TokenBucket(100, 10.0),
     per_device=FixedWindow(PER_DAY, DAY_MS),
     callback=_read_callback,

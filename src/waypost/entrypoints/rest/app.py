@@ -17,7 +17,6 @@ from waypost.domain.channel import Channel
 from waypost.domain.device import Platform
 from waypost.entrypoints.access import admit
 from waypost.entrypoints.rest import (
-    contact_routes,
     dead_routes,
     dedup_routes,
     device_routes,
@@ -46,7 +45,6 @@ ROUTES: list[HTTPRouteHandler] = [
     *dedup_routes.ROUTES,
     *dead_routes.ROUTES,
     *device_routes.ROUTES,
-    *contact_routes.ROUTES,
     *outbox_routes.ROUTES,
     *operating_routes.ROUTES,
 ]

@@ -59,6 +59,9 @@ class ExplainedTargetView(Struct, frozen=True):
         tuple[str, ...],
         Meta(description="The targets that it waits for first; it is not sent if one of them is confirmed in time."),
     ] = ()
+    fallbacks: Annotated[
+        tuple[str, ...], Meta(description="The accounts that would be tried if `credential` does not take it.")
+    ] = ()
 
 
 class RulingView(Struct, frozen=True):
@@ -126,8 +129,17 @@ def _target(target: ExplainedTarget) -> ExplainedTargetView:
     rendered = None if target.rendered is None else _rendered(target.rendered)
     credential = None if target.credential is None else str(target.credential)
     waits_for = () if target.after is None else target.after.names
+    fallbacks = tuple(str(each) for each in target.fallbacks)
     return ExplainedTargetView(
-        target.n, target.device_id, target.channel, target.suppressed, credential, rendered, target.scope, waits_for
+        target.n,
+        target.device_id,
+        target.channel,
+        target.suppressed,
+        credential,
+        rendered,
+        target.scope,
+        waits_for,
+        fallbacks,
     )
 
 

@@ -7,6 +7,7 @@ from urllib.parse import unquote
 
 from litestar import Request
 from litestar.params import HeaderParameter, PathParameter, QueryParameter
+from msgspec import Meta
 
 from waypost.domain.errors import Fault, InvalidRequest, NotFound
 from waypost.domain.ids import NotificationId, UserId, parse_id
@@ -41,6 +42,8 @@ ContactKind = Literal["phone", "email", "url"]
 PathApp = Annotated[str, PathParameter(description="The app.")]
 PathContact = Annotated[str, PathParameter(description="`phone`, `email` or `url`.")]
 
+LinkText = Annotated[str, Meta(min_length=1, max_length=512)]
+
 PATH_KINDS = {
     "notification_id": IdText,
     "job_id": IdText,
@@ -53,6 +56,7 @@ PATH_KINDS = {
     "name": Identity,
     "receipt": Identity,
     "prefix": PrefixText,
+    "link": LinkText,
 }
 """The types of path parameters once they are read."""
 

@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from waypost.domain.channel import Channel
 from waypost.domain.content import Content, Kind, Urgency
+from waypost.domain.credential import slot_of
 from waypost.domain.dedup import shown
 from waypost.domain.delivery import Attempt, FailureClass, Receipt
 from waypost.domain.device import Device, Platform, TokenUse
@@ -32,6 +33,7 @@ class AttemptView(Struct, frozen=True):
     code: str
     message: str
     token_hash: Hash
+    credential: Annotated[str, Meta(description="The account that it was made with, such as `sms` or `sms/backup`.")]
 
 
 class ReceiptView(Struct, frozen=True):
@@ -55,6 +57,10 @@ class ReceiptView(Struct, frozen=True):
     sent_at: Timestamp | None
     resolved_at: Timestamp | None
     attempts: tuple[AttemptView, ...]
+    credential: Annotated[
+        str | None,
+        Meta(description="The account of the last attempt, such as `sms` or `sms/backup`; null if there was none."),
+    ]
 
 
 class NotificationSummary(Struct, frozen=True, kw_only=True):
@@ -262,6 +268,7 @@ def outbox_entry(entry: OutboxEntry) -> OutboxEntryView:
 
 def receipt_view(receipt: Receipt) -> ReceiptView:
     """Describe a receipt with its attempts."""
+    attempts = tuple(_attempt(attempt, receipt.channel) for attempt in receipt.attempts)
     return ReceiptView(
         n=receipt.n,
         device_id=receipt.device_id,
@@ -280,7 +287,8 @@ def receipt_view(receipt: Receipt) -> ReceiptView:
         last_attempt_at=_moment(receipt.last_attempt_at),
         sent_at=_moment(receipt.sent_at),
         resolved_at=_moment(receipt.resolved_at),
-        attempts=tuple(_attempt(attempt) for attempt in receipt.attempts),
+        attempts=attempts,
+        credential=attempts[-1].credential if attempts else None,
     )
 
 
@@ -303,9 +311,9 @@ def device_view(device: Device) -> DeviceView:
     )
 
 
-def _attempt(attempt: Attempt) -> AttemptView:
-    at = isoformat(attempt.at)
-    return AttemptView(at, attempt.status, attempt.code, attempt.message, shown(attempt.token_hash))
+def _attempt(attempt: Attempt, channel: Channel | None) -> AttemptView:
+    said = attempt.status, attempt.code, attempt.message, shown(attempt.token_hash)
+    return AttemptView(isoformat(attempt.at), *said, slot_of(channel or Channel(""), attempt.credential))
 
 
 def _moment(instant: Instant | None) -> str | None:

@@ -13,6 +13,7 @@ from waypost.stores.sql.audit import SqlAudit
 from waypost.stores.sql.balance import SqlBalance
 from waypost.stores.sql.bulk import SqlBulk
 from waypost.stores.sql.bulk_views import SqlBulkViews
+from waypost.stores.sql.contact_proofs import SqlContactProofs
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.dedup import SqlDedup
 from waypost.stores.sql.device_events import SqlDeviceEvents
@@ -63,6 +64,7 @@ class Store:
         self.opt_outs = SqlOptOuts(database)
         self.feed = SqlFeed(database, clock)
         self.feed_secret = SqlFeedSecret(database)
+        self.contact_proofs = SqlContactProofs(database)
         self.device_events = SqlDeviceEvents(database)
         self.recovery = SqlRecovery(database)
         self.webhook_queue = SqlWebhookQueue(database)

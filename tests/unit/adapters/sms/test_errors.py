@@ -28,6 +28,7 @@ PAGE = Path(__file__).parents[4] / "docs" / "providers" / "twilio.md"
 WORDS = {
     Meaning.DEAD_TOKEN: "gone",
     Meaning.REFUSED: "refused",
+    Meaning.REFUSED_HERE: "refused",
     Meaning.DENIED: "denied",
     Meaning.THROTTLED_WHOLE: "throttled",
     Meaning.UNSURE: "unanswered",
@@ -101,6 +102,11 @@ def test_a_refused_account_is_refused_as_a_whole_and_throttling_waits_as_long_as
     rejected = said(401, 20003)
     assert isinstance(rejected, CredentialRejected) and rejected.reach is Reach.CREDENTIAL
     assert said(429, 20429, retry_after="7") == Throttled("20429", 7_000, whole=True)
+
+
+def test_what_this_account_may_not_send_another_may() -> None:
+    elsewhere = {code for code in CODES if isinstance(got := said(400, code), Refused) and got.elsewhere}
+    assert elsewhere == {21408, 21608, 21612}
 
 
 def test_without_an_answer_it_counts_whether_something_was_written() -> None:
