@@ -1,0 +1,172 @@
+"""An event loop without a machine: its clock is virtual, the order of what is ready is drawn, and owners can die."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable, Coroutine, Generator
+from contextvars import Context, ContextVar, copy_context
+from random import Random
+from typing import Any
+
+from msgspec import Struct
+
+
+class Owner:
+    """A process of the simulation: whatever is begun in its context is its own, and goes with it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.is_dead = False
+        self.is_frozen = False
+        self.held: list[Step] = []
+        """What became ready while it was frozen."""
+        self.tasks: list[asyncio.Task[Any]] = []
+        """All its tasks: kept, so that those of a dead one are never closed, which would run their ``finally``."""
+        self.context = copy_context()
+        self.context.run(OWNER.set, self)
+
+
+OWNER: ContextVar[Owner | None] = ContextVar("OWNER", default=None)
+
+
+class Step(asyncio.TimerHandle):
+    """A callback that is to run, now or later."""
+
+    __slots__ = ("owner",)
+    _scheduled: bool
+
+    def __init__(
+        self, when: float, callback: Callable[..., Any], args: tuple[Any, ...], loop: SimulatedLoop, context: Context
+    ) -> None:
+        super().__init__(when, callback, args, loop, context)
+        self.owner = context.get(OWNER)
+
+
+class Surprise(Struct, frozen=True):
+    """An exception that nobody caught."""
+
+    what: str
+
+
+class SimulatedLoop(asyncio.AbstractEventLoop):
+    """The loop: *chance* draws which of the ready steps runs next; time passes when there is none."""
+
+    def __init__(self, chance: Random) -> None:
+        self.now_s = 0.0
+        self.steps = 0
+        self.surprises: list[Surprise] = []
+        self.on_step: Callable[[], None] = lambda: None
+        """Called before every step: the place where whatever is to happen between two steps happens."""
+        self._chance = chance
+        self._ready: list[Step] = []
+        self._later: list[tuple[float, int, Step]] = []
+        self._count = 0
+        self.tasks: list[asyncio.Task[Any]] = []
+
+    def run(self, main: Coroutine[Any, Any, Any], until_s: float) -> bool:
+        """Run *main* to its end, at most until *until_s*; tell whether it ended."""
+        asyncio._set_running_loop(self)  # noqa: SLF001 - how a loop says that it runs
+        try:
+            task = self.create_task(main)
+            while not task.done():
+                if not self._turn(until_s):
+                    return False
+            task.result()
+            return True
+        finally:
+            asyncio._set_running_loop(None)  # noqa: SLF001 - as above
+
+    def _turn(self, until_s: float) -> bool:
+        """Run one step, or let time pass; False where nothing is left to do or the time is over."""
+        ready, later = self._ready, self._later
+        if not ready:
+            if not later or later[0][0] > until_s:
+                return False
+            self.now_s = max(self.now_s, later[0][0])
+            while later and later[0][0] <= self.now_s:
+                ready.append(heapq.heappop(later)[2])
+        n = int(self._chance.random() * len(ready)) if len(ready) > 1 else 0
+        ready[n], ready[-1] = ready[-1], ready[n]
+        step = ready.pop()
+        owner = step.owner
+        if step._cancelled or (owner is not None and owner.is_dead):  # noqa: SLF001 - a loop's own to read
+            return True
+        if owner is not None and owner.is_frozen:
+            owner.held.append(step)
+            return True
+        self.steps += 1
+        self.on_step()
+        if owner is not None and (owner.is_dead or owner.is_frozen):
+            ready.append(step)
+            return True
+        step._run()  # noqa: SLF001 - a loop's own to call
+        return True
+
+    def thaw(self, owner: Owner) -> None:
+        """Let a frozen owner go on: everything that it missed is ready at once."""
+        owner.is_frozen = False
+        self._ready += owner.held
+        owner.held = []
+
+    def time(self) -> float:
+        """Return the virtual time, s."""
+        return self.now_s
+
+    def call_soon(self, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> asyncio.Handle:
+        """See asyncio; in no order with others that are ready."""
+        step = Step(self.now_s, callback, args, self, copy_context() if context is None else context)
+        self._ready.append(step)
+        return step
+
+    def call_at(
+        self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """See asyncio."""
+        step = Step(when, callback, args, self, copy_context() if context is None else context)
+        self._count += 1
+        heapq.heappush(self._later, (when, self._count, step))
+        return step
+
+    def call_later(
+        self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """See asyncio."""
+        return self.call_at(self.now_s + delay, callback, *args, context=context)
+
+    def create_future(self) -> asyncio.Future[Any]:
+        """See asyncio."""
+        return asyncio.Future(loop=self)
+
+    def create_task(
+        self,
+        coro: Coroutine[Any, Any, Any] | Generator[Any, None, Any],
+        *,
+        name: str | None = None,
+        context: Context | None = None,
+    ) -> asyncio.Task[Any]:
+        """See asyncio."""
+        task = asyncio.Task(coro, loop=self, name=name or "task", context=context)
+        owner = OWNER.get() if context is None else context.get(OWNER)
+        (self.tasks if owner is None else owner.tasks).append(task)
+        return task
+
+    def get_debug(self) -> bool:
+        """Return False: asyncio asks."""
+        return False
+
+    def is_running(self) -> bool:
+        """Return True: asyncio asks."""
+        return True
+
+    def is_closed(self) -> bool:
+        """Return False: asyncio asks."""
+        return False
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Note what nobody caught."""
+        error = context.get("exception")
+        self.surprises.append(Surprise(f"{context.get('message')}: {type(error).__name__}: {error}"))
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """Do nothing: what is cancelled is passed over when its time comes."""

@@ -1,0 +1,306 @@
+"""A simulation: one store, several workers, callers, devices and providers, and what goes wrong, all from a seed."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Sequence
+from contextvars import copy_context
+from typing import Any, Final
+
+from msgspec import Struct
+
+from tests.contract.clock import START
+from tests.memory.devices import MemoryDevices
+from tests.memory.store import LeasedPart
+from tests.simulation.audit import AuditedStore, settle_accounts
+from tests.simulation.callers import USERS, caller, device
+from tests.simulation.lab import NOTHING_TAKEN, Lab, Sent
+from tests.simulation.loop import SimulatedLoop
+from tests.simulation.paces import GIVEN_UP_S, LEASE_S
+from tests.simulation.process import APP, CHANNELS, DRAIN_S, Process
+from tests.simulation.slots import MemorySlots
+from waypost.domain.delivery import Delivery, starts_before
+from waypost.domain.device import Registration
+from waypost.domain.ids import DeviceId, NotificationId, UserId, format_id
+from waypost.domain.notification import Guarantee
+from waypost.domain.outcome import Unanswered
+from waypost.domain.time import Instant
+from waypost.domain.waits import WaitsFor, can_reach, is_needless
+from waypost.ports.journal import JournalRow
+from waypost.ports.work import Lease
+from waypost.runtime.shares import TOPIC as SHARDS_TOPIC
+from waypost.telemetry import Event
+
+END_S: Final = 400.0
+SLACK_S: Final = 25.0
+"""The seconds after the last end of a time to live by which everything is over: a lease and an intent may still run."""
+
+
+class SimulatedClock:
+    """See Clock: the loop's time."""
+
+    def __init__(self, loop: SimulatedLoop) -> None:
+        self._loop = loop
+
+    def now(self) -> Instant:
+        """See Clock."""
+        return Instant(START + int(self._loop.now_s * 1000))
+
+    def monotonic(self) -> float:
+        """See Clock."""
+        return self._loop.now_s
+
+
+class LeaseSeen(Struct):
+    """A lease as it was given: to whom, and when it was last known to hold."""
+
+    process: Process
+    at_s: float
+    sure_s: float
+
+
+class World:
+    """Everything that is simulated."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        random.seed(seed)  # the runtime draws some jitter from there
+        self.loop = SimulatedLoop(self.chance)
+        self.loop.on_step = self._storm
+        self.clock = SimulatedClock(self.loop)
+        self.lab = Lab(self.chance)
+        self.store = AuditedStore(self.fail, self.lab.new_round)
+        self.slots = MemorySlots()
+        self.roles: dict[str, tuple[Process, float]] = {}
+        self.lives: list[Process] = []
+        self.leases: dict[int, LeaseSeen] = {}
+        self.keys: dict[str, NotificationId] = {}
+        self.answered: set[NotificationId] = set()
+        self.unheard = 0
+        """How many rows may be there that no caller heard of."""
+        self.told_moves: set[int] = set()
+        self.counts: Counter[str] = Counter()
+        self.events: Counter[Event] = Counter()
+        self.broken: list[str] = []
+        self._storm_s = self.chance.choice((0.0, 8.0, 15.0, 22.0))
+        self._gap = self.chance.choice((80, 300, 1_000))
+        self._next_fault = self.chance.randint(1, self._gap)
+        self._is_over = False
+        self._context = copy_context()
+        self._devices: list[asyncio.Task[None]] = []
+
+    @property
+    def is_stormy(self) -> bool:
+        """Whether things go wrong."""
+        return self.loop.now_s < self._storm_s
+
+    def fail(self, what: str) -> None:
+        """Note a broken promise."""
+        self.broken.append(f"at {self.loop.now_s:.3f} s: {what}")
+
+    def alive(self) -> list[Process]:
+        """List the processes that live, frozen ones too."""
+        return [each for each in self.lives if not each.is_dead and not each.has_ended]
+
+    def run(self) -> None:
+        """Live through the seed."""
+        if not self.loop.run(self._main(), END_S) and not self.broken:
+            self.fail("it never ended")
+        for surprise in self.loop.surprises:
+            self.fail(surprise.what)
+
+    async def _main(self) -> None:
+        chance = self.chance
+        await self._register()
+        for channel in CHANNELS.values():
+            self._change_weather(channel)
+        for slot in range(chance.choice((1, 2, 2, 3))):
+            self._spawn(slot)
+        callers = [asyncio.create_task(caller(self, number)) for number in range(chance.randint(1, 4))]
+        for task in callers:
+            await task
+        while self.is_stormy or not self._is_settled():
+            if self.broken or self.loop.now_s > self._deadline_s():
+                return self._say_stuck()
+            await asyncio.sleep(1.0)
+        await asyncio.sleep(5.0)
+        await self._end()
+
+    async def _register(self) -> None:
+        devices = MemoryDevices(self.store)
+        for user in USERS[:-1]:
+            for platform in CHANNELS:
+                if self.chance.random() < 0.8:
+                    token = f"token-{user}-{platform}"
+                    one = Registration(APP, UserId(user), DeviceId(f"{user}-{platform}"), platform, token)
+                    await devices.upsert(one, self.clock.now(), cap=10)
+
+    def _is_settled(self) -> bool:
+        return not self.store.open and not self.store.told and all(task.done() for task in self._devices)
+
+    def _deadline_s(self) -> float:
+        last = max((row.notification.expires_at for row in self.store.rows.values()), default=START)
+        return max((last - START) / 1000, self._storm_s, 60.0) + LEASE_S + SLACK_S
+
+    def _say_stuck(self) -> None:
+        for row in self.store.open.values():
+            receipts = [(n, str(each.status), each.due_at, each.parked) for n, each in row.receipts.items()]
+            self.fail(f"{format_id(row.notification.id)[-6:]} is stuck: due {row.due_at}, {receipts}")
+        if not self.store.open:
+            self.fail("it is stuck, and nothing is open")
+
+    async def _end(self) -> None:
+        """Stop all workers, which drain, and look at what is left."""
+        self._is_over = True
+        for process in self.alive():
+            process.told_to_stop.set()
+        until_s = self.loop.now_s + DRAIN_S + 10.0
+        while self.alive():
+            if self.loop.now_s > until_s:
+                return self.fail("a worker does not drain")
+            await asyncio.sleep(0.5)
+        settle_accounts(self)
+
+    def _spawn(self, slot: int) -> None:
+        """Start a process in *slot*; the dead one there is buried first, and the others hear of it."""
+        if self._is_over:
+            return
+        self.slots.bury(slot)
+        process = Process(self, slot)
+        self.lives.append(process)
+        for other in self.alive():
+            other.hear(SHARDS_TOPIC, b"")
+        self.loop.create_task(process.live(), context=process.context)
+
+    def _later(self, after_s: float, act: Any, *given: Any) -> None:
+        self.loop.call_later(after_s, act, *given, context=self._context)
+
+    def _change_weather(self, channel: Any) -> None:
+        self.lab.change(channel, calm=not self.is_stormy)
+        if self.is_stormy:
+            self._later(0.5 + self.chance.random() * 6, self._change_weather, channel)
+
+    def _storm(self) -> None:
+        """Let something go wrong where the plan says so; called between any two steps."""
+        if self.loop.steps < self._next_fault or not self.is_stormy:
+            return
+        self._next_fault = self.loop.steps + 1 + int(self.chance.expovariate(1 / self._gap))
+        standing = [each for each in self.alive() if not each.is_frozen]
+        if not standing:
+            return
+        process = self.chance.choice(standing)
+        for_s = self.chance.choice((0.3, 1.0, 5.0, 20.0)) * (0.5 + self.chance.random())
+        kind = self.chance.choice(("kill", "kill", "freeze", "freeze", "cut", "stop", "away"))
+        self.counts[kind] += 1
+        match kind:
+            case "kill":
+                self.kill(process)
+            case "freeze":
+                process.is_frozen = True
+                process.disturbed.append((self.loop.now_s, self.loop.now_s + for_s))
+                self._later(for_s, self.loop.thaw, process)
+            case "cut":
+                process.cut_off(for_s)
+            case "stop":
+                process.told_to_stop.set()
+            case _:
+                for each in standing:
+                    each.cut_off(for_s)
+
+    def kill(self, process: Process) -> None:
+        """End a process between two steps; another one takes its slot after a while."""
+        self.counts["killed"] += 1
+        process.is_dead = True
+        self._later(0.1 + self.chance.random() * 2, self._spawn, process.slot)
+
+    def ended(self, process: Process) -> None:
+        """Replace a process that has drained."""
+        self._later(0.1 + self.chance.random(), self._spawn, process.slot)
+
+    async def told(self, rows: Sequence[JournalRow]) -> None:
+        """Take what a reader of the journal is told."""
+        self.told_moves |= {row.position for row in rows}
+
+    def saw(self, process: Process, name: str, given: tuple[Any, ...], answer: Any, at_s: float) -> None:
+        """Look at what was asked of the store and answered."""
+        if name == "lease":
+            self.leases[answer.token] = LeaseSeen(process, at_s, at_s)
+            self._check_leased(answer)
+        elif name == "extend" and answer:
+            self.leases[given[0].token].sure_s = at_s
+
+    def _check_leased(self, lease: Lease) -> None:
+        """Check that no fallback is leased that is not needed, or not yet."""
+        now = self.clock.now()
+        for item in lease.items:
+            scheduled_at = item.notification.scheduled_at
+            if scheduled_at is not None and now < scheduled_at:
+                self.fail(f"{format_id(item.notification.id)[-6:]} is leased before its time")
+            for target in item.open_targets or ():
+                receipts = self.store.rows[item.notification.id].receipts
+                wait = receipts[target.n].waits
+                if not isinstance(wait, WaitsFor) or receipts[target.n].attempt:
+                    continue
+                siblings = [receipts[each] for each in wait.siblings]
+                name = f"{format_id(item.notification.id)[-6:]}/{target.n}"
+                if is_needless(wait, (each.status for each in siblings)):
+                    self.fail(f"{name} is leased though it is needless")
+                can = any(each.is_open or can_reach(wait, each.status) for each in siblings)
+                if can and now < item.notification.created_at + wait.seconds * 1000:
+                    self.fail(f"{name} is leased before its wait is over")
+
+    def arrived(self, process: Process, delivery: Delivery, *, took: bool) -> Sent:
+        """Take a delivery in at its provider: it must be a lease's, and no repeat that nothing explains."""
+        self.counts["sent"] += 1
+        key = (delivery.id, delivery.n)
+        seen = self._check_lease(process, delivery)
+        leased_s = self.loop.now_s if seen is None else seen.at_s
+        sent = Sent(process, delivery, self.loop.now_s, leased_s, took)
+        before = self.lab.sent.setdefault(key, [])
+        for earlier in before:
+            self._check_repeat(earlier, sent)
+        before.append(sent)
+        if took:
+            self.lab.taken.add(key)
+            if self.chance.random() < 0.4:
+                task = self.loop.create_task(device(self, *key), context=self._context.copy())
+                self._devices.append(task)
+        return sent
+
+    def _check_lease(self, process: Process, delivery: Delivery) -> LeaseSeen | None:
+        """Check that the sender holds a lease on what it sends, unless it stood still since it last made sure."""
+        store, now = self.store, self.clock.now()
+        held = store.holds.get(LeasedPart(delivery.id, delivery.n)) or store.holds.get(LeasedPart(delivery.id))
+        seen = None if held is None else self.leases.get(held.token)
+        is_mine = held is not None and seen is not None and seen.process is process and held.until > now
+        row = store.rows.get(delivery.id)
+        receipt = None if row is None else row.receipts.get(delivery.n)
+        is_open = delivery.id in store.told if row is None else not row.is_final
+        is_next = receipt is None or delivery.attempt == receipt.attempt + (not receipt.is_intent)
+        is_late = now > starts_before(delivery.message, delivery.attempt) + 1_000
+        if is_mine and is_open and is_next and not is_late:
+            return seen
+        mine = [each.sure_s for each in self.leases.values() if each.process is process]
+        if not process.was_disturbed(max(mine, default=0.0)):
+            facts = f"mine {is_mine}, open {is_open}, next {is_next}, late {is_late}"
+            self.fail(f"{_name(delivery)} is sent by {process.name} without a right to: {facts}")
+        return seen if is_mine else None
+
+    def _check_repeat(self, earlier: Sent, sent: Sent) -> None:
+        """Check what may follow an *earlier* attempt."""
+        if isinstance(earlier.answer, NOTHING_TAKEN):
+            return
+        if sent.delivery.guarantee is Guarantee.AT_MOST_ONCE:
+            self.fail(f"{_name(sent.delivery)} is sent again, and at_most_once: it was answered {earlier.answer}")
+        elif isinstance(earlier.answer, Unanswered):
+            self.counts["repeated without an answer"] += 1
+        elif earlier.process.is_dead or earlier.process.was_disturbed(earlier.leased_at_s, GIVEN_UP_S):
+            self.counts["repeated for a lost worker"] += 1
+        else:
+            self.fail(f"{_name(sent.delivery)} is sent again by {sent.process.name}: {earlier.process.name} was well")
+
+
+def _name(delivery: Delivery) -> str:
+    return f"{format_id(delivery.id)[-6:]}/{delivery.n}"
