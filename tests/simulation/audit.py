@@ -118,5 +118,5 @@ def _check_row(world: World, row: StoredRow) -> None:
         by_journal = store.deliveries.get((row.notification.id, n), DeliveryStatus.PENDING)
         if by_journal is not receipt.status:
             world.fail(f"{name}/{n} is {receipt.status}, and {by_journal} by the journal")
-        if receipt.status in _SENT and (row.notification.id, n) not in lab.taken:
+        if receipt.status in _SENT and (row.notification.id, receipt.device_id) not in lab.taken:
             world.fail(f"{name}/{n} is {receipt.status}, and no provider took it")

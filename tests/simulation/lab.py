@@ -12,7 +12,7 @@ from tests.simulation.paces import ANSWER_S
 from waypost.domain.channel import Channel
 from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
-from waypost.domain.ids import NotificationId
+from waypost.domain.ids import DeviceId, NotificationId
 from waypost.domain.outcome import (
     CredentialRejected,
     Gone,
@@ -54,9 +54,9 @@ class Lab:
         self._chance = chance
         self.weather: dict[Channel, str] = {}
         self.dead_tokens: set[str] = set()
-        self.sent: dict[tuple[NotificationId, int], list[Sent]] = {}
-        """What arrived of each target in its present round."""
-        self.taken: set[tuple[NotificationId, int]] = set()
+        self.sent: dict[tuple[NotificationId, DeviceId], list[Sent]] = {}
+        """What arrived for each target in its present round."""
+        self.taken: set[tuple[NotificationId, DeviceId]] = set()
 
     def change(self, channel: Channel, *, calm: bool) -> None:
         """Draw the weather of a provider anew."""

@@ -21,6 +21,7 @@ from tests.simulation.loop import SimulatedLoop
 from tests.simulation.paces import GIVEN_UP_S, LEASE_S
 from tests.simulation.process import APP, CHANNELS, DRAIN_S, Process
 from tests.simulation.slots import MemorySlots
+from waypost.domain.address import name_of
 from waypost.domain.delivery import Delivery, starts_before
 from waypost.domain.device import Registration
 from waypost.domain.ids import DeviceId, NotificationId, UserId, format_id
@@ -138,13 +139,17 @@ class World:
                     await devices.upsert(one, self.clock.now(), cap=10)
 
     def _is_settled(self) -> bool:
-        return not self.store.open and not self.store.told and all(task.done() for task in self._devices)
+        if self.store.open or self.store.told or len(self.told_moves) < self.store.moved:
+            return False
+        return all(task.done() for task in self._devices)
 
     def _deadline_s(self) -> float:
         last = max((row.notification.expires_at for row in self.store.rows.values()), default=START)
         return max((last - START) / 1000, self._storm_s, 60.0) + LEASE_S + SLACK_S
 
     def _say_stuck(self) -> None:
+        if self.broken:
+            return
         for row in self.store.open.values():
             receipts = [(n, str(each.status), each.due_at, each.parked) for n, each in row.receipts.items()]
             self.fail(f"{format_id(row.notification.id)[-6:]} is stuck: due {row.due_at}, {receipts}")
@@ -245,8 +250,9 @@ class World:
                     continue
                 siblings = [receipts[each] for each in wait.siblings]
                 name = f"{format_id(item.notification.id)[-6:]}/{target.n}"
-                if is_needless(wait, (each.status for each in siblings)):
-                    self.fail(f"{name} is leased though it is needless")
+                due_at = receipts[target.n].due_at or now
+                if is_needless(wait, (each.status for each in siblings if (each.resolved_at or now) < due_at)):
+                    self.fail(f"{name} is leased though it was needless before it was due")
                 can = any(each.is_open or can_reach(wait, each.status) for each in siblings)
                 if can and now < item.notification.created_at + wait.seconds * 1000:
                     self.fail(f"{name} is leased before its wait is over")
@@ -254,7 +260,7 @@ class World:
     def arrived(self, process: Process, delivery: Delivery, *, took: bool) -> Sent:
         """Take a delivery in at its provider: it must be a lease's, and no repeat that nothing explains."""
         self.counts["sent"] += 1
-        key = (delivery.id, delivery.n)
+        key = (delivery.id, name_of(delivery.address))
         seen = self._check_lease(process, delivery)
         leased_s = self.loop.now_s if seen is None else seen.at_s
         sent = Sent(process, delivery, self.loop.now_s, leased_s, took)
@@ -265,7 +271,7 @@ class World:
         if took:
             self.lab.taken.add(key)
             if self.chance.random() < 0.4:
-                task = self.loop.create_task(device(self, *key), context=self._context.copy())
+                task = self.loop.create_task(device(self, delivery.id, delivery.n), context=self._context.copy())
                 self._devices.append(task)
         return sent
 
