@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from tests.memory.store import MemoryStore, StoredRow
+from tests.simulation.process import APP
 from waypost.domain.bulk import ENDED
 from waypost.domain.ids import NotificationId, format_id
 from waypost.domain.moves import DeliveryMoved, Moved, NotificationMoved
@@ -22,6 +26,7 @@ from waypost.domain.status import (
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
+_encoder = msgspec.msgpack.Encoder()
 _SENT = frozenset({DeliveryStatus.SENT, DeliveryStatus.DELIVERED, DeliveryStatus.OPENED})
 
 
@@ -35,6 +40,7 @@ class AuditedStore(MemoryStore):
         self.notifications: dict[NotificationId, NotificationStatus] = {}
         self.deliveries: dict[tuple[NotificationId, int], DeliveryStatus] = {}
         self.moved = 0
+        self.digest = hashlib.blake2b(digest_size=8)
         self.finished: Counter[NotificationId] = Counter()
         self.rounds: Counter[NotificationId] = Counter()
 
@@ -42,6 +48,7 @@ class AuditedStore(MemoryStore):
         """Follow the moves of one transaction."""
         super().record(moves)
         self.moved += bool(moves)
+        self.digest.update(_encoder.encode(moves))
         for move in moves:
             if isinstance(move, NotificationMoved):
                 self._follow(move, moves)
@@ -120,3 +127,6 @@ def _check_row(world: World, row: StoredRow) -> None:
             world.fail(f"{name}/{n} is {receipt.status}, and {by_journal} by the journal")
         if receipt.status in _SENT and (row.notification.id, receipt.device_id) not in lab.taken:
             world.fail(f"{name}/{n} is {receipt.status}, and no provider took it")
+        device = store.devices.get((APP, row.notification.user_id, receipt.device_id))
+        if receipt.reason == "gone" and device is not None and device.active:
+            world.fail(f"{name}/{n} found its token dead, and the device is kept")

@@ -152,7 +152,7 @@ async def _say_again(world: World, submission: Submission) -> None:
 
 
 async def _replay(world: World, told: NotificationId) -> None:
-    await asyncio.sleep(6 + world.chance.random() * 20)
+    await asyncio.sleep(4 + world.chance.random() * 14)
     await insisted(world, lambda process: process.intake.replay(CALLER, [told], 10))
 
 

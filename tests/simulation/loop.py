@@ -7,9 +7,7 @@ import heapq
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context, ContextVar, copy_context
 from random import Random
-from typing import Any
-
-from msgspec import Struct
+from typing import Any, cast
 
 
 class Owner:
@@ -30,23 +28,25 @@ class Owner:
 OWNER: ContextVar[Owner | None] = ContextVar("OWNER", default=None)
 
 
-class Step(asyncio.TimerHandle):
-    """A callback that is to run, now or later."""
+class Step:
+    """A callback that is to run, now or later (what asyncio calls a handle)."""
 
-    __slots__ = ("owner",)
-    _scheduled: bool
+    __slots__ = ("args", "callback", "context", "is_cancelled", "owner")
 
-    def __init__(
-        self, when: float, callback: Callable[..., Any], args: tuple[Any, ...], loop: SimulatedLoop, context: Context
-    ) -> None:
-        super().__init__(when, callback, args, loop, context)
-        self.owner = context.get(OWNER)
+    def __init__(self, callback: Callable[..., Any], args: tuple[Any, ...], context: Context | None) -> None:
+        self.callback = callback
+        self.args = args
+        self.context = copy_context() if context is None else context
+        self.owner = self.context.get(OWNER)
+        self.is_cancelled = False
 
+    def cancel(self) -> None:
+        """See asyncio: it is passed over when its time comes."""
+        self.is_cancelled = True
 
-class Surprise(Struct, frozen=True):
-    """An exception that nobody caught."""
-
-    what: str
+    def cancelled(self) -> bool:
+        """See asyncio."""
+        return self.is_cancelled
 
 
 class SimulatedLoop(asyncio.AbstractEventLoop):
@@ -55,7 +55,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def __init__(self, chance: Random) -> None:
         self.now_s = 0.0
         self.steps = 0
-        self.surprises: list[Surprise] = []
+        self.surprises: list[str] = []
+        """The exceptions that nobody caught."""
         self.on_step: Callable[[], None] = lambda: None
         """Called before every step: the place where whatever is to happen between two steps happens."""
         self._chance = chance
@@ -78,30 +79,38 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             asyncio._set_running_loop(None)  # noqa: SLF001 - as above
 
     def _turn(self, until_s: float) -> bool:
-        """Run one step, or let time pass; False where nothing is left to do or the time is over."""
-        ready, later = self._ready, self._later
+        """Run all that is ready, or let time pass; False where nothing is left to do or the time is over."""
+        ready, later, draw = self._ready, self._later, self._chance.random
         if not ready:
             if not later or later[0][0] > until_s:
                 return False
             self.now_s = max(self.now_s, later[0][0])
             while later and later[0][0] <= self.now_s:
                 ready.append(heapq.heappop(later)[2])
-        n = int(self._chance.random() * len(ready)) if len(ready) > 1 else 0
-        ready[n], ready[-1] = ready[-1], ready[n]
-        step = ready.pop()
+        while ready:
+            if len(ready) > 1:
+                n = int(draw() * len(ready))
+                ready[n], ready[-1] = ready[-1], ready[n]
+            step = ready.pop()
+            if not step.is_cancelled:
+                self._run(step)
+        return True
+
+    def _run(self, step: Step) -> None:
+        """Run one step, unless its owner is dead, or stands still; it may die or freeze in this very moment."""
         owner = step.owner
-        if step._cancelled or (owner is not None and owner.is_dead):  # noqa: SLF001 - a loop's own to read
-            return True
+        if owner is None or not (owner.is_dead or owner.is_frozen):
+            self.steps += 1
+            self.on_step()
+        if owner is not None and owner.is_dead:
+            return
         if owner is not None and owner.is_frozen:
             owner.held.append(step)
-            return True
-        self.steps += 1
-        self.on_step()
-        if owner is not None and (owner.is_dead or owner.is_frozen):
-            ready.append(step)
-            return True
-        step._run()  # noqa: SLF001 - a loop's own to call
-        return True
+            return
+        try:
+            step.context.run(step.callback, *step.args)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is what is looked for
+            self.surprises.append(f"{type(error).__name__}: {error}")
 
     def thaw(self, owner: Owner) -> None:
         """Let a frozen owner go on: everything that it missed is ready at once."""
@@ -115,18 +124,18 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def call_soon(self, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> asyncio.Handle:
         """See asyncio; in no order with others that are ready."""
-        step = Step(self.now_s, callback, args, self, copy_context() if context is None else context)
+        step = Step(callback, args, context)
         self._ready.append(step)
-        return step
+        return cast("asyncio.Handle", step)
 
     def call_at(
         self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         """See asyncio."""
-        step = Step(when, callback, args, self, copy_context() if context is None else context)
+        step = Step(callback, args, context)
         self._count += 1
         heapq.heappush(self._later, (when, self._count, step))
-        return step
+        return cast("asyncio.TimerHandle", step)
 
     def call_later(
         self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
@@ -166,7 +175,4 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         """Note what nobody caught."""
         error = context.get("exception")
-        self.surprises.append(Surprise(f"{context.get('message')}: {type(error).__name__}: {error}"))
-
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Do nothing: what is cancelled is passed over when its time comes."""
+        self.surprises.append(f"{context.get('message')}: {type(error).__name__}: {error}")

@@ -25,16 +25,16 @@ BREAKER = BreakerRules(failures_to_open=4, failing_for_s=3.0, probe_after_s=1.0,
 def hurry() -> None:
     """Set the paces of this process's runtime."""
     leasing.LEASE_MS = int(LEASE_S * 1000)
-    lane.SLICE = 2
+    lane.SLICE = 1
     worker.HEARTBEAT_S = 10.0
-    worker.TIMER_S = 0.5
-    worker.SHARES_S = 5.0
-    worker.DEPTH_S = 2.0
-    worker.PARKED_S = 3.0
+    worker.TIMER_S = 1.0
+    worker.SHARES_S = 10.0
+    worker.DEPTH_S = 3.0
+    worker.PARKED_S = 5.0
     worker.LAG_S = 20.0
-    duties.REPORT_S = 2.0
+    duties.REPORT_S = 3.0
     duties.RECORD_S = 20.0
     duties.SWEEP_S = 15.0
-    duties.ERASE_S = 4.0
-    duties.EXPAND_S = 2.0
-    duties.TIDY_S = 3.0
+    duties.ERASE_S = 10.0
+    duties.EXPAND_S = 4.0
+    duties.TIDY_S = 6.0

@@ -27,16 +27,21 @@ from waypost.domain.device import Registration
 from waypost.domain.ids import DeviceId, NotificationId, UserId, format_id
 from waypost.domain.notification import Guarantee
 from waypost.domain.outcome import Unanswered
+from waypost.domain.progress import Stale
 from waypost.domain.time import Instant
 from waypost.domain.waits import WaitsFor, can_reach, is_needless
 from waypost.ports.journal import JournalRow
-from waypost.ports.work import Lease
+from waypost.ports.work import Lease, Settled
 from waypost.runtime.shares import TOPIC as SHARDS_TOPIC
 from waypost.telemetry import Event
 
 END_S: Final = 400.0
 SLACK_S: Final = 25.0
 """The seconds after the last end of a time to live by which everything is over: a lease and an intent may still run."""
+QUIET_S: Final = 5.0
+"""The seconds for which nothing may happen any more before the end."""
+HANDOVER_S: Final = 3.0
+"""The seconds from a look at the lease to the handover at most: who stood still in between may send late."""
 
 
 class SimulatedClock:
@@ -85,7 +90,7 @@ class World:
         self.counts: Counter[str] = Counter()
         self.events: Counter[Event] = Counter()
         self.broken: list[str] = []
-        self._storm_s = self.chance.choice((0.0, 8.0, 15.0, 22.0))
+        self._storm_s = self.chance.choice((0.0, 6.0, 12.0, 20.0))
         self._gap = self.chance.choice((80, 300, 1_000))
         self._next_fault = self.chance.randint(1, self._gap)
         self._is_over = False
@@ -101,6 +106,14 @@ class World:
         """Note a broken promise."""
         self.broken.append(f"at {self.loop.now_s:.3f} s: {what}")
 
+    def sum(self) -> Counter[str]:
+        """Sum up what was lived through."""
+        return self.counts + Counter({"notifications": len(self.store.rows), "steps": self.loop.steps})
+
+    def digest(self) -> str:
+        """Return what tells this run from any other: equal seeds come to the same."""
+        return f"{self.loop.steps} {self.loop.now_s:.6f} {self.store.digest.hexdigest()}"
+
     def alive(self) -> list[Process]:
         """List the processes that live, frozen ones too."""
         return [each for each in self.lives if not each.is_dead and not each.has_ended]
@@ -110,7 +123,7 @@ class World:
         if not self.loop.run(self._main(), END_S) and not self.broken:
             self.fail("it never ended")
         for surprise in self.loop.surprises:
-            self.fail(surprise.what)
+            self.fail(surprise)
 
     async def _main(self) -> None:
         chance = self.chance
@@ -122,11 +135,12 @@ class World:
         callers = [asyncio.create_task(caller(self, number)) for number in range(chance.randint(1, 4))]
         for task in callers:
             await task
-        while self.is_stormy or not self._is_settled():
+        quiet_s = 0.0
+        while quiet_s < QUIET_S:
             if self.broken or self.loop.now_s > self._deadline_s():
                 return self._say_stuck()
             await asyncio.sleep(1.0)
-        await asyncio.sleep(5.0)
+            quiet_s = quiet_s + 1.0 if self._is_settled() else 0.0
         await self._end()
 
     async def _register(self) -> None:
@@ -139,6 +153,8 @@ class World:
                     await devices.upsert(one, self.clock.now(), cap=10)
 
     def _is_settled(self) -> bool:
+        if self.is_stormy or any(each.is_frozen for each in self.alive()):
+            return False
         if self.store.open or self.store.told or len(self.told_moves) < self.store.moved:
             return False
         return all(task.done() for task in self._devices)
@@ -236,6 +252,28 @@ class World:
         elif name == "extend" and answer:
             self.leases[given[0].token].sure_s = at_s
 
+    def late(self, settled: Sequence[Settled]) -> list[Stale]:
+        """List the changes that are about to be settled though somebody else settled their attempt first."""
+        found: list[Stale] = []
+        for each in settled:
+            row = self.store.rows.get(each.notification.id)
+            for change in each.changes:
+                receipt = None if row is None else row.receipts.get(change.n)
+                if receipt is None:
+                    continue
+                expected = receipt.attempt if receipt.is_intent else receipt.attempt + 1
+                if not receipt.is_open or change.attempt != expected:
+                    found.append(Stale(each.notification.id, change.n, change.attempt))
+        return found
+
+    def refused(self, process: Process, late: Sequence[Stale], stale: Sequence[Stale]) -> None:
+        """Check that what came late was refused."""
+        self.counts["late outcomes refused"] += len(late)
+        for each in late:
+            if each not in stale:
+                name = f"{format_id(each.notification_id)[-6:]}/{each.n}"
+                self.fail(f"attempt {each.attempt} of {name} was settled late by {process.name}")
+
     def _check_leased(self, lease: Lease) -> None:
         """Check that no fallback is leased that is not needed, or not yet."""
         now = self.clock.now()
@@ -244,7 +282,10 @@ class World:
             if scheduled_at is not None and now < scheduled_at:
                 self.fail(f"{format_id(item.notification.id)[-6:]} is leased before its time")
             for target in item.open_targets or ():
-                receipts = self.store.rows[item.notification.id].receipts
+                row = self.store.rows[item.notification.id]
+                receipts = row.receipts
+                if row.withdrawn is not None:
+                    self.fail(f"{format_id(item.notification.id)[-6:]} is leased though it was withdrawn")
                 wait = receipts[target.n].waits
                 if not isinstance(wait, WaitsFor) or receipts[target.n].attempt:
                     continue
@@ -289,7 +330,7 @@ class World:
         if is_mine and is_open and is_next and not is_late:
             return seen
         mine = [each.sure_s for each in self.leases.values() if each.process is process]
-        if not process.was_disturbed(max(mine, default=0.0)):
+        if not process.was_disturbed(max(self.loop.now_s - HANDOVER_S, *mine, 0.0)):
             facts = f"mine {is_mine}, open {is_open}, next {is_next}, late {is_late}"
             self.fail(f"{_name(delivery)} is sent by {process.name} without a right to: {facts}")
         return seen if is_mine else None
