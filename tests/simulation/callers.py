@@ -106,7 +106,7 @@ def _noted(world: World, submission: Submission, answer: Acceptance | InvalidReq
 def _submission(world: World, key: str) -> Submission:
     chance = world.chance
     steps: tuple[str | SubmittedStep, ...] = ()
-    ttl = chance.choice((0, 3, 6, 12, 25))
+    ttl = chance.choice((0, 4, 10, 20, 30))
     if chance.random() < 0.35 and ttl > 6:
         steps = (SubmittedStep("push", chance.choice(("sent", "delivered", "opened")), f"{chance.randint(1, 5)}s"), "sms")
     elif chance.random() < 0.2:

@@ -10,12 +10,10 @@ from waypost.domain.breaker import BreakerRules
 from waypost.domain.retry import Jitter, RetryPolicy, RetryRules
 from waypost.runtime import duties, lane, leasing, worker
 
-LEASE_S = 12.0
-ANSWER_S = 3.0
+LEASE_S = 8.0
+ANSWER_S = 2.0
 """The seconds after which a sender gives an answer up."""
-STORE_S = 1.0
-"""The longest that an operation of the store takes."""
-GIVEN_UP_S = 4.0
+GIVEN_UP_S = 2.5
 """The seconds after which a worker that stands still or is cut off may be taken for dead: a lease less all that a
 delivery takes."""
 RETRY = RetryRules(RetryPolicy("simulated", max_retries=3, base_ms=500, cap_ms=4_000, jitter=Jitter.ADD30))
