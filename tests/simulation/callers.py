@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from tests.simulation.process import APP, Process
-from waypost.domain.amendment import Confirm, NotOpen
+from waypost.domain.amendment import Confirm
+from waypost.domain.bulk import JobId, JobOrder
+from waypost.domain.bulk_submission import BulkMessage, BulkSubmission
 from waypost.domain.channel_steps import SubmittedStep
 from waypost.domain.content import Kind, Urgency
-from waypost.domain.errors import InvalidRequest, Unavailable
+from waypost.domain.errors import ErrorCode, InvalidRequest, Unavailable, WaypostError
 from waypost.domain.ids import CallerId, NotificationId
 from waypost.domain.notification import Guarantee
 from waypost.domain.status import DeliveryStatus
@@ -154,6 +156,29 @@ async def _say_again(world: World, submission: Submission) -> None:
 async def _replay(world: World, told: NotificationId) -> None:
     await asyncio.sleep(4 + world.chance.random() * 14)
     await insisted(world, lambda process: process.intake.replay(CALLER, [told], 10))
+
+
+async def bulk(world: World) -> None:
+    """Send one message to many, perhaps stop half-way, and perhaps for good."""
+    chance = world.chance
+    await asyncio.sleep(chance.random() * 6)
+    recipients = [*USERS, *(f"nobody-{n}" for n in range(chance.randint(0, 8)))]
+    message = BulkMessage(title="to all", ttl=chance.choice((10, 30)))
+    asked_for = BulkSubmission(message, tuple(recipients), rate=chance.choice((None, 2, 50)))
+    made = await insisted(world, lambda process: process.bulk.submit(APP, CALLER.name, asked_for, "all"))
+    for order in chance.choice(((), (JobOrder.PAUSE, JobOrder.RESUME), (JobOrder.PAUSE, JobOrder.CANCEL), (JobOrder.CANCEL,))):
+        await asyncio.sleep(chance.random() * 4)
+        await insisted(world, lambda process, order=order: _ordered(process, made.record.job.id, order))  # type: ignore[misc]  # as above
+
+
+async def _ordered(process: Process, job: JobId, order: JobOrder) -> bool:
+    """Give an order; the job may have ended before it."""
+    try:
+        await process.bulk.order(APP, job, order)
+    except WaypostError as error:
+        if error.code is not ErrorCode.WRONG_STATE:
+            raise
+    return True
 
 
 async def device(world: World, told: NotificationId, n: int) -> None:

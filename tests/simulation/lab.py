@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from tests.simulation.paces import ANSWER_S
+from tests.simulation.paces import ANSWER_S, GIVEN_UP_S
 from waypost.domain.channel import Channel
 from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
@@ -45,6 +45,11 @@ class Sent(Struct, eq=False):
     """Whether the provider has it from now on, whatever it says."""
     answer: Outcome | None = None
     """What the worker was told; None until then."""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its worker may be taken for dead, so that another one sends again; its outcome may come late."""
+        return self.process.is_dead or self.process.was_disturbed(self.leased_at_s, GIVEN_UP_S)
 
 
 class Lab:

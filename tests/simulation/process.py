@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, cast
 
-from tests.memory.bulk import MemoryBulk
+from tests.memory.bulk import MemoryBulk, MemoryBulkViews
 from tests.memory.dedup import MemoryDedup
 from tests.memory.devices import MemoryDevices
 from tests.memory.erasures import MemoryErasures
@@ -25,6 +25,7 @@ from waypost.domain.ids import AppId, NotificationId, next_ids
 from waypost.domain.routing import RoutingTable
 from waypost.domain.rules import RULES
 from waypost.domain.submission import Defaults
+from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.intake import Intake
 from waypost.pipeline.tail import Reader
@@ -33,7 +34,6 @@ from waypost.runtime.duties import DutyContext
 from waypost.runtime.gates import Gates
 from waypost.runtime.poison import PoisonWatch
 from waypost.runtime.settler import Settler
-from waypost.runtime.shares import TOPIC as SHARDS_TOPIC
 from waypost.runtime.worker import Worker, WorkerIdentity
 from waypost.runtime.worker_slots import WorkerSlots
 from waypost.telemetry import Event, Silent
@@ -148,6 +148,9 @@ class Process(Owner):
             backlog=lambda: self.worker.backlog,
             announce=self.worker.wake,
         )
+
+        views = reached(MemoryBulkViews(store), self)
+        self.bulk = BulkIntake(duties.bulk, views, clock, self, DEFAULTS)
 
     def _fault(self) -> str | None:
         return "away" if self.is_cut else None

@@ -15,13 +15,14 @@ from tests.contract.clock import START
 from tests.memory.devices import MemoryDevices
 from tests.memory.store import LeasedPart
 from tests.simulation.audit import AuditedStore, settle_accounts
-from tests.simulation.callers import USERS, caller, device
+from tests.simulation.callers import USERS, bulk, caller, device
 from tests.simulation.lab import NOTHING_TAKEN, Lab, Sent
 from tests.simulation.loop import SimulatedLoop
-from tests.simulation.paces import GIVEN_UP_S, LEASE_S
+from tests.simulation.paces import LEASE_S
 from tests.simulation.process import APP, CHANNELS, DRAIN_S, Process
 from tests.simulation.slots import MemorySlots
 from waypost.domain.address import name_of
+from waypost.domain.bulk import ENDED
 from waypost.domain.delivery import Delivery, starts_before
 from waypost.domain.device import Registration
 from waypost.domain.ids import DeviceId, NotificationId, UserId, format_id
@@ -63,6 +64,7 @@ class LeaseSeen(Struct):
     """A lease as it was given: to whom, and when it was last known to hold."""
 
     process: Process
+    ids: frozenset[NotificationId]
     at_s: float
     sure_s: float
 
@@ -133,6 +135,8 @@ class World:
         for slot in range(chance.choice((1, 2, 2, 3))):
             self._spawn(slot)
         callers = [asyncio.create_task(caller(self, number)) for number in range(chance.randint(1, 4))]
+        if chance.random() < 0.2:
+            callers.append(asyncio.create_task(bulk(self)))
         for task in callers:
             await task
         quiet_s = 0.0
@@ -155,7 +159,9 @@ class World:
     def _is_settled(self) -> bool:
         if self.is_stormy or any(each.is_frozen for each in self.alive()):
             return False
-        if self.store.open or self.store.told or len(self.told_moves) < self.store.moved:
+        if self.store.open or any(job.state not in ENDED for job in self.store.jobs.values()):
+            return False
+        if len(self.told_moves) < self.store.moved:
             return False
         return all(task.done() for task in self._devices)
 
@@ -170,7 +176,7 @@ class World:
             receipts = [(n, str(each.status), each.due_at, each.parked) for n, each in row.receipts.items()]
             self.fail(f"{format_id(row.notification.id)[-6:]} is stuck: due {row.due_at}, {receipts}")
         if not self.store.open:
-            self.fail("it is stuck, and nothing is open")
+            self.fail("it does not come to rest, and nothing is open")
 
     async def _end(self) -> None:
         """Stop all workers, which drain, and look at what is left."""
@@ -247,7 +253,8 @@ class World:
     def saw(self, process: Process, name: str, given: tuple[Any, ...], answer: Any, at_s: float) -> None:
         """Look at what was asked of the store and answered."""
         if name == "lease":
-            self.leases[answer.token] = LeaseSeen(process, at_s, at_s)
+            ids = frozenset([item.notification.id for item in answer.items])
+            self.leases[answer.token] = LeaseSeen(process, ids, at_s, at_s)
             self._check_leased(answer)
         elif name == "extend" and answer:
             self.leases[given[0].token].sure_s = at_s
@@ -327,9 +334,10 @@ class World:
         is_open = delivery.id in store.told if row is None else not row.is_final
         is_next = receipt is None or delivery.attempt == receipt.attempt + (not receipt.is_intent)
         is_late = now > starts_before(delivery.message, delivery.attempt) + 1_000
-        if is_mine and is_open and is_next and not is_late:
+        lost = [each for each in self.lab.sent.get((delivery.id, name_of(delivery.address)), ()) if each.is_lost]
+        if is_mine and ((is_open and is_next) or lost) and not is_late:
             return seen
-        mine = [each.sure_s for each in self.leases.values() if each.process is process]
+        mine = [each.sure_s for each in self.leases.values() if each.process is process and delivery.id in each.ids]
         if not process.was_disturbed(max(self.loop.now_s - HANDOVER_S, *mine, 0.0)):
             facts = f"mine {is_mine}, open {is_open}, next {is_next}, late {is_late}"
             self.fail(f"{_name(delivery)} is sent by {process.name} without a right to: {facts}")
@@ -343,7 +351,7 @@ class World:
             self.fail(f"{_name(sent.delivery)} is sent again, and at_most_once: it was answered {earlier.answer}")
         elif isinstance(earlier.answer, Unanswered):
             self.counts["repeated without an answer"] += 1
-        elif earlier.process.is_dead or earlier.process.was_disturbed(earlier.leased_at_s, GIVEN_UP_S):
+        elif earlier.is_lost:
             self.counts["repeated for a lost worker"] += 1
         else:
             self.fail(f"{_name(sent.delivery)} is sent again by {sent.process.name}: {earlier.process.name} was well")
