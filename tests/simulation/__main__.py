@@ -7,6 +7,7 @@ import gc
 import os
 import sys
 import time
+import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -70,6 +71,9 @@ def forked(seeds: Sequence[int], plant: str | None = None) -> tuple[int, int]:
             PLANTS[plant]()
         with os.fdopen(writes, "wb") as out:
             out.write(msgspec.msgpack.encode(live(seeds, stops=plant is not None)))
+    except BaseException:
+        traceback.print_exc()
+        raise
     finally:
         os._exit(0)  # without closing what dead workers left open: that would go on with their work
 
@@ -117,19 +121,23 @@ def _simulated(seeds: range, jobs: int, *, digests: bool) -> int:
     for chunk in lived_through(seeds, jobs):
         for seed, broken in chunk.broken.items():
             if len(lived.broken) < SHOWN:
-                print(f"seed {seed}: {broken[0]}", *broken[1 : len(seeds) == 1 and 50 or 4], sep="\n    ")
+                print(f"seed {seed}: {broken[0]}", *broken[1 : (len(seeds) == 1 and 50) or 4], sep="\n    ")
                 print(f"    again: make simulate SEED={seed}", flush=True)
         lived.add(chunk)
         if time.monotonic() - told_s > PROGRESS_S:
             told_s = time.monotonic()
             rate = lived.seeds / (told_s - began_s)
             left_s = (len(seeds) - lived.seeds) / rate
-            print(f"{lived.seeds:,} seeds, {len(lived.broken)} broken, {rate:.0f} a second, {left_s:.0f} s left", flush=True)
+            print(
+                f"{lived.seeds:,} seeds, {len(lived.broken)} broken, {rate:.0f} a second, {left_s:.0f} s left",
+                flush=True,
+            )
     if digests:
         print("\n".join(lived.digests))
     took_s = time.monotonic() - began_s
     said = ", ".join(f"{n:,} {name}" for name, n in sorted(lived.counts.items(), key=lambda each: -each[1]))
-    print(f"{lived.seeds:,} seeds in {took_s:.0f} s ({lived.seeds / took_s:.0f} a second): {len(lived.broken)} broken; {said}")
+    rate = lived.seeds / took_s
+    print(f"{lived.seeds:,} seeds in {took_s:.0f} s ({rate:.0f} a second): {len(lived.broken)} broken; {said}")
     return 1 if lived.broken else 0
 
 

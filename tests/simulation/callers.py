@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 CALLER: Final = Caller(APP, CallerId("shop"), frozenset())
 PATIENCE_S: Final = 4.0
+ORDERS: Final = ((), (JobOrder.PAUSE, JobOrder.RESUME), (JobOrder.PAUSE, JobOrder.CANCEL), (JobOrder.CANCEL,))
+"""What may be ordered of a bulk job."""
 USERS: Final = ("ann", "bob", "cid", "dee")
 """The last one has no device."""
 
@@ -110,7 +112,10 @@ def _submission(world: World, key: str) -> Submission:
     steps: tuple[str | SubmittedStep, ...] = ()
     ttl = chance.choice((0, 4, 10, 20, 30))
     if chance.random() < 0.35 and ttl > 6:
-        steps = (SubmittedStep("push", chance.choice(("sent", "delivered", "opened")), f"{chance.randint(1, 5)}s"), "sms")
+        steps = (
+            SubmittedStep("push", chance.choice(("sent", "delivered", "opened")), f"{chance.randint(1, 5)}s"),
+            "sms",
+        )
     elif chance.random() < 0.2:
         steps = ("push", "sms")
     scheduled = None
@@ -166,7 +171,9 @@ async def bulk(world: World) -> None:
     message = BulkMessage(title="to all", ttl=chance.choice((10, 30)))
     asked_for = BulkSubmission(message, tuple(recipients), rate=chance.choice((None, 2, 50)))
     made = await insisted(world, lambda process: process.bulk.submit(APP, CALLER.name, asked_for, "all"))
-    for order in chance.choice(((), (JobOrder.PAUSE, JobOrder.RESUME), (JobOrder.PAUSE, JobOrder.CANCEL), (JobOrder.CANCEL,))):
+    for order in chance.choice(
+        ((), (JobOrder.PAUSE, JobOrder.RESUME), (JobOrder.PAUSE, JobOrder.CANCEL), (JobOrder.CANCEL,))
+    ):
         await asyncio.sleep(chance.random() * 4)
         await insisted(world, lambda process, order=order: _ordered(process, made.record.job.id, order))  # type: ignore[misc]  # as above
 

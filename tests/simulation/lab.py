@@ -126,7 +126,7 @@ class SimulatedSender:
         world = self._process.world
         for delivery in batch:
             took, outcome, after_s = world.lab.draw(delivery)
-            sent = world.arrived(self._process, delivery, took=took)
+            sent = world.referee.arrived(self._process, delivery, took=took)
             self._open[delivery.id, delivery.n] = sent, report
             world.loop.call_later(after_s, self._answer, sent, outcome)
 

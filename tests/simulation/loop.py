@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
 from random import Random
 from typing import Any, cast
@@ -49,8 +49,11 @@ class Step:
         return self.is_cancelled
 
 
-class SimulatedLoop(asyncio.AbstractEventLoop):
-    """The loop: *chance* draws which of the ready steps runs next; time passes when there is none."""
+class SimulatedLoop:
+    """The loop, as far as asyncio asks it: *chance* draws which of the ready steps runs next.
+
+    Time passes where none is ready.
+    """
 
     def __init__(self, chance: Random) -> None:
         self.now_s = 0.0
@@ -65,9 +68,13 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._count = 0
         self.tasks: list[asyncio.Task[Any]] = []
 
+    @property
+    def _as_loop(self) -> asyncio.AbstractEventLoop:
+        return cast("asyncio.AbstractEventLoop", self)
+
     def run(self, main: Coroutine[Any, Any, Any], until_s: float) -> bool:
         """Run *main* to its end, at most until *until_s*; tell whether it ended."""
-        asyncio._set_running_loop(self)  # noqa: SLF001 - how a loop says that it runs
+        asyncio._set_running_loop(self._as_loop)  # how a loop says that it runs
         try:
             task = self.create_task(main)
             while not task.done():
@@ -76,7 +83,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             task.result()
             return True
         finally:
-            asyncio._set_running_loop(None)  # noqa: SLF001 - as above
+            asyncio._set_running_loop(None)
 
     def _turn(self, until_s: float) -> bool:
         """Run all that is ready, or let time pass; False where nothing is left to do or the time is over."""
@@ -145,17 +152,17 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def create_future(self) -> asyncio.Future[Any]:
         """See asyncio."""
-        return asyncio.Future(loop=self)
+        return asyncio.Future(loop=self._as_loop)
 
     def create_task(
         self,
-        coro: Coroutine[Any, Any, Any] | Generator[Any, None, Any],
+        coro: Coroutine[Any, Any, Any],
         *,
         name: str | None = None,
         context: Context | None = None,
     ) -> asyncio.Task[Any]:
         """See asyncio."""
-        task = asyncio.Task(coro, loop=self, name=name or "task", context=context)
+        task = asyncio.Task(coro, loop=self._as_loop, name=name or "task", context=context)
         owner = OWNER.get() if context is None else context.get(OWNER)
         (self.tasks if owner is None else owner.tasks).append(task)
         return task

@@ -1,4 +1,4 @@
-"""Faults that are planted in the code under simulation, to see that seeds find them: each a line somebody could get wrong."""
+"""Faults that are planted in the code under simulation, to see that seeds find them."""
 
 from __future__ import annotations
 
@@ -118,12 +118,13 @@ def _go_on_with_the_withdrawn() -> None:
 
 def _drop_outcomes() -> None:
     """Drop outcomes while the store is away."""
+
     async def dropping(settler: Settler, lease: Lease, settled: Sequence[Settled]) -> list[Stale]:
         try:
-            stale = await settler._work.settle(lease, settled)  # noqa: SLF001 - a fault planted inside
+            stale = await settler._work.settle(lease, settled)
         except Unavailable:
             return []
-        settler._note(lease, settled, set())  # noqa: SLF001 - as above
+        settler._note(lease, settled, set())
         return stale
 
     _put(Settler, "write", dropping)

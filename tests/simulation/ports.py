@@ -43,11 +43,11 @@ def _way(process: Process, name: str, method: Callable[..., Awaitable[Any]]) -> 
         if process.is_cut:
             raise Unavailable("the store is away")
         began_s = process.now_s
-        late = process.world.late(given[1]) if name == "settle" else ()
+        late = process.world.referee.late(given[1]) if name == "settle" else ()
         answer = await method(*given, **named)
-        process.world.saw(process, name, given, answer, began_s)
+        process.world.referee.saw(process, name, given, answer, began_s)
         if late:
-            process.world.refused(process, late, answer)
+            process.world.referee.refused(process, late, answer)
         await _walk(process)
         return answer
 

@@ -46,7 +46,8 @@ CHANNELS: Final = {Platform("ios"): Channel("apns"), Platform("android"): Channe
 FAMILIES: Final = {Channel("apns"): "push", Channel("fcm"): "push", Channel("sms"): "sms"}
 CREDENTIALS: Final = {channel: CredentialId(APP, channel) for channel in FAMILIES}
 DEFAULTS: Final = {APP: Defaults(ttl_s=20)}
-ROUTING: Final = RoutingTable(CHANNELS, {APP: {name: (each,) for name, each in CREDENTIALS.items()}}, RULES, (), FAMILIES)
+BY_CHANNEL: Final = {APP: {channel: (name,) for channel, name in CREDENTIALS.items()}}
+ROUTING: Final = RoutingTable(CHANNELS, BY_CHANNEL, RULES, (), FAMILIES)
 DRAIN_S: Final = 6.0
 HELD_LIMIT: Final = 50
 

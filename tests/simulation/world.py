@@ -9,30 +9,22 @@ from collections.abc import Sequence
 from contextvars import copy_context
 from typing import Any, Final
 
-from msgspec import Struct
-
 from tests.contract.clock import START
 from tests.memory.devices import MemoryDevices
-from tests.memory.store import LeasedPart
 from tests.simulation.audit import AuditedStore, settle_accounts
 from tests.simulation.callers import USERS, bulk, caller, device
-from tests.simulation.lab import NOTHING_TAKEN, Lab, Sent
+from tests.simulation.lab import Lab
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.paces import LEASE_S
 from tests.simulation.process import APP, CHANNELS, DRAIN_S, Process
+from tests.simulation.referee import Referee
 from tests.simulation.slots import MemorySlots
-from waypost.domain.address import name_of
 from waypost.domain.bulk import ENDED
-from waypost.domain.delivery import Delivery, starts_before
+from waypost.domain.delivery import Delivery
 from waypost.domain.device import Registration
 from waypost.domain.ids import DeviceId, NotificationId, UserId, format_id
-from waypost.domain.notification import Guarantee
-from waypost.domain.outcome import Unanswered
-from waypost.domain.progress import Stale
 from waypost.domain.time import Instant
-from waypost.domain.waits import WaitsFor, can_reach, is_needless
 from waypost.ports.journal import JournalRow
-from waypost.ports.work import Lease, Settled
 from waypost.runtime.shares import TOPIC as SHARDS_TOPIC
 from waypost.telemetry import Event
 
@@ -41,8 +33,6 @@ SLACK_S: Final = 25.0
 """The seconds after the last end of a time to live by which everything is over: a lease and an intent may still run."""
 QUIET_S: Final = 5.0
 """The seconds for which nothing may happen any more before the end."""
-HANDOVER_S: Final = 3.0
-"""The seconds from a look at the lease to the handover at most: who stood still in between may send late."""
 
 
 class SimulatedClock:
@@ -60,15 +50,6 @@ class SimulatedClock:
         return self._loop.now_s
 
 
-class LeaseSeen(Struct):
-    """A lease as it was given: to whom, and when it was last known to hold."""
-
-    process: Process
-    ids: frozenset[NotificationId]
-    at_s: float
-    sure_s: float
-
-
 class World:
     """Everything that is simulated."""
 
@@ -83,7 +64,7 @@ class World:
         self.slots = MemorySlots()
         self.roles: dict[str, tuple[Process, float]] = {}
         self.lives: list[Process] = []
-        self.leases: dict[int, LeaseSeen] = {}
+        self.referee = Referee(self)
         self.keys: dict[str, NotificationId] = {}
         self.answered: set[NotificationId] = set()
         self.unheard = 0
@@ -250,112 +231,8 @@ class World:
         """Take what a reader of the journal is told."""
         self.told_moves |= {row.position for row in rows}
 
-    def saw(self, process: Process, name: str, given: tuple[Any, ...], answer: Any, at_s: float) -> None:
-        """Look at what was asked of the store and answered."""
-        if name == "lease":
-            ids = frozenset([item.notification.id for item in answer.items])
-            self.leases[answer.token] = LeaseSeen(process, ids, at_s, at_s)
-            self._check_leased(answer)
-        elif name == "extend" and answer:
-            self.leases[given[0].token].sure_s = at_s
-
-    def late(self, settled: Sequence[Settled]) -> list[Stale]:
-        """List the changes that are about to be settled though somebody else settled their attempt first."""
-        found: list[Stale] = []
-        for each in settled:
-            row = self.store.rows.get(each.notification.id)
-            for change in each.changes:
-                receipt = None if row is None else row.receipts.get(change.n)
-                if receipt is None:
-                    continue
-                expected = receipt.attempt if receipt.is_intent else receipt.attempt + 1
-                if not receipt.is_open or change.attempt != expected:
-                    found.append(Stale(each.notification.id, change.n, change.attempt))
-        return found
-
-    def refused(self, process: Process, late: Sequence[Stale], stale: Sequence[Stale]) -> None:
-        """Check that what came late was refused."""
-        self.counts["late outcomes refused"] += len(late)
-        for each in late:
-            if each not in stale:
-                name = f"{format_id(each.notification_id)[-6:]}/{each.n}"
-                self.fail(f"attempt {each.attempt} of {name} was settled late by {process.name}")
-
-    def _check_leased(self, lease: Lease) -> None:
-        """Check that no fallback is leased that is not needed, or not yet."""
-        now = self.clock.now()
-        for item in lease.items:
-            scheduled_at = item.notification.scheduled_at
-            if scheduled_at is not None and now < scheduled_at:
-                self.fail(f"{format_id(item.notification.id)[-6:]} is leased before its time")
-            for target in item.open_targets or ():
-                row = self.store.rows[item.notification.id]
-                receipts = row.receipts
-                if row.withdrawn is not None:
-                    self.fail(f"{format_id(item.notification.id)[-6:]} is leased though it was withdrawn")
-                wait = receipts[target.n].waits
-                if not isinstance(wait, WaitsFor) or receipts[target.n].attempt:
-                    continue
-                siblings = [receipts[each] for each in wait.siblings]
-                name = f"{format_id(item.notification.id)[-6:]}/{target.n}"
-                due_at = receipts[target.n].due_at or now
-                if is_needless(wait, (each.status for each in siblings if (each.resolved_at or now) < due_at)):
-                    self.fail(f"{name} is leased though it was needless before it was due")
-                can = any(each.is_open or can_reach(wait, each.status) for each in siblings)
-                if can and now < item.notification.created_at + wait.seconds * 1000:
-                    self.fail(f"{name} is leased before its wait is over")
-
-    def arrived(self, process: Process, delivery: Delivery, *, took: bool) -> Sent:
-        """Take a delivery in at its provider: it must be a lease's, and no repeat that nothing explains."""
-        self.counts["sent"] += 1
-        key = (delivery.id, name_of(delivery.address))
-        seen = self._check_lease(process, delivery)
-        leased_s = self.loop.now_s if seen is None else seen.at_s
-        sent = Sent(process, delivery, self.loop.now_s, leased_s, took)
-        before = self.lab.sent.setdefault(key, [])
-        for earlier in before:
-            self._check_repeat(earlier, sent)
-        before.append(sent)
-        if took:
-            self.lab.taken.add(key)
-            if self.chance.random() < 0.4:
-                task = self.loop.create_task(device(self, delivery.id, delivery.n), context=self._context.copy())
-                self._devices.append(task)
-        return sent
-
-    def _check_lease(self, process: Process, delivery: Delivery) -> LeaseSeen | None:
-        """Check that the sender holds a lease on what it sends, unless it stood still since it last made sure."""
-        store, now = self.store, self.clock.now()
-        held = store.holds.get(LeasedPart(delivery.id, delivery.n)) or store.holds.get(LeasedPart(delivery.id))
-        seen = None if held is None else self.leases.get(held.token)
-        is_mine = held is not None and seen is not None and seen.process is process and held.until > now
-        row = store.rows.get(delivery.id)
-        receipt = None if row is None else row.receipts.get(delivery.n)
-        is_open = delivery.id in store.told if row is None else not row.is_final
-        is_next = receipt is None or delivery.attempt == receipt.attempt + (not receipt.is_intent)
-        is_late = now > starts_before(delivery.message, delivery.attempt) + 1_000
-        lost = [each for each in self.lab.sent.get((delivery.id, name_of(delivery.address)), ()) if each.is_lost]
-        if is_mine and ((is_open and is_next) or lost) and not is_late:
-            return seen
-        mine = [each.sure_s for each in self.leases.values() if each.process is process and delivery.id in each.ids]
-        if not process.was_disturbed(max(self.loop.now_s - HANDOVER_S, *mine, 0.0)):
-            facts = f"mine {is_mine}, open {is_open}, next {is_next}, late {is_late}"
-            self.fail(f"{_name(delivery)} is sent by {process.name} without a right to: {facts}")
-        return seen if is_mine else None
-
-    def _check_repeat(self, earlier: Sent, sent: Sent) -> None:
-        """Check what may follow an *earlier* attempt."""
-        if isinstance(earlier.answer, NOTHING_TAKEN):
-            return
-        if sent.delivery.guarantee is Guarantee.AT_MOST_ONCE:
-            self.fail(f"{_name(sent.delivery)} is sent again, and at_most_once: it was answered {earlier.answer}")
-        elif isinstance(earlier.answer, Unanswered):
-            self.counts["repeated without an answer"] += 1
-        elif earlier.is_lost:
-            self.counts["repeated for a lost worker"] += 1
-        else:
-            self.fail(f"{_name(sent.delivery)} is sent again by {sent.process.name}: {earlier.process.name} was well")
-
-
-def _name(delivery: Delivery) -> str:
-    return f"{format_id(delivery.id)[-6:]}/{delivery.n}"
+    def taken(self, delivery: Delivery) -> None:
+        """Let the device of what a provider took report, as some do."""
+        if self.chance.random() < 0.4:
+            report = device(self, delivery.id, delivery.n)
+            self._devices.append(self.loop.create_task(report, context=self._context.copy()))
