@@ -105,8 +105,9 @@ class Referee:
         leased_s = self._world.loop.now_s if seen is None else seen.at_s
         sent = Sent(process, delivery, self._world.loop.now_s, leased_s, took)
         before = self._world.lab.sent.setdefault(key, [])
+        lost = {each.delivery.attempt for each in before if each.is_lost}
         for earlier in before:
-            self._check_repeat(earlier, sent)
+            self._check_repeat(earlier, sent, is_lost=earlier.delivery.attempt in lost)
         before.append(sent)
         if took:
             self._world.lab.taken.add(key)
@@ -133,8 +134,8 @@ class Referee:
             self._world.fail(f"{_name(delivery)} is sent by {process.name} without a right to: {facts}")
         return seen if is_mine else None
 
-    def _check_repeat(self, earlier: Sent, sent: Sent) -> None:
-        """Check what may follow an *earlier* attempt."""
+    def _check_repeat(self, earlier: Sent, sent: Sent, *, is_lost: bool) -> None:
+        """Check what may follow an *earlier* attempt; the late outcome of a copy of it that *is_lost* may count."""
         if isinstance(earlier.answer, NOTHING_TAKEN):
             return
         again = f"{_name(sent.delivery)} is sent again"
@@ -142,7 +143,7 @@ class Referee:
             self._world.fail(f"{again}, and at_most_once: it was answered {earlier.answer}")
         elif isinstance(earlier.answer, Unanswered):
             self._world.counts["repeated without an answer"] += 1
-        elif earlier.is_lost:
+        elif is_lost:
             self._world.counts["repeated for a lost worker"] += 1
         else:
             self._world.fail(f"{again} by {sent.process.name}: {earlier.process.name} was well")

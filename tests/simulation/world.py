@@ -19,7 +19,7 @@ from tests.simulation.paces import LEASE_S
 from tests.simulation.process import APP, CHANNELS, DRAIN_S, Process
 from tests.simulation.referee import Referee
 from tests.simulation.slots import MemorySlots
-from waypost.domain.bulk import ENDED
+from waypost.domain.bulk import ENDED, JobState
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Registration
 from waypost.domain.ids import DeviceId, NotificationId, UserId, format_id
@@ -31,6 +31,8 @@ from waypost.telemetry import Event
 END_S: Final = 400.0
 SLACK_S: Final = 25.0
 """The seconds after the last end of a time to live by which everything is over: a lease and an intent may still run."""
+AT_REST: Final = ENDED | {JobState.PAUSED}
+"""What becomes of bulk jobs: an order to pause may come late, after the one to resume."""
 QUIET_S: Final = 5.0
 """The seconds for which nothing may happen any more before the end."""
 
@@ -140,7 +142,7 @@ class World:
     def _is_settled(self) -> bool:
         if self.is_stormy or any(each.is_frozen for each in self.alive()):
             return False
-        if self.store.open or any(job.state not in ENDED for job in self.store.jobs.values()):
+        if self.store.open or any(job.state not in AT_REST for job in self.store.jobs.values()):
             return False
         if len(self.told_moves) < self.store.moved:
             return False
