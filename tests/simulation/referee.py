@@ -91,11 +91,18 @@ class Referee:
                 siblings = [receipts[each] for each in wait.siblings]
                 name = f"{format_id(item.notification.id)[-6:]}/{target.n}"
                 due_at = receipts[target.n].due_at or now
+                if self._was_in_hand(item.notification.id):
+                    continue
                 if is_needless(wait, (each.status for each in siblings if (each.resolved_at or now) < due_at)):
                     self._world.fail(f"{name} is leased though it was needless before it was due")
                 can = any(each.is_open or can_reach(wait, each.status) for each in siblings)
                 if can and now < item.notification.created_at + wait.seconds * 1000:
                     self._world.fail(f"{name} is leased before its wait is over")
+
+    def _was_in_hand(self, told: NotificationId) -> bool:
+        """Tell whether a worker that was lost may have had it: what is in hand is not cancelled by a confirmation."""
+        having = [each for each in self._leases.values() if told in each.ids]
+        return any(each.process.is_dead or each.process.was_disturbed(each.at_s) for each in having)
 
     def arrived(self, process: Process, delivery: Delivery, *, took: bool) -> Sent:
         """Take a delivery in at its provider: it must be a lease's, and no repeat that nothing explains."""
