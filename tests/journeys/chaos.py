@@ -1,4 +1,4 @@
-"""A plan of faults drawn from a seed, for a service of real processes under load: one after the other, each for a while."""
+"""A plan of faults drawn from a seed, for a service of real processes under load: one after the other."""
 
 from __future__ import annotations
 

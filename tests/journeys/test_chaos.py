@@ -1,4 +1,4 @@
-"""Everything at once: a seeded plan kills, freezes, cuts off, fills up and steps clocks under load; all accounts add up.
+"""Everything in turn under load: a seeded plan kills, freezes, cuts off, fills disks and steps clocks.
 
 Callers, lab and store are held against each other, and what was available meanwhile is printed.
 """
@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import os
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -64,13 +64,14 @@ async def test_on_sqlite_everything_that_goes_wrong_is_survived(
 async def test_on_postgresql_everything_that_goes_wrong_is_survived(
     tmp_path: Path, rng: random.Random, postgres: Postgres, postgres_url: str, survived: Survived, table: AddRow
 ) -> None:
-    """Apple's devices have no part: it refuses tokens signed at another hour, and what it refuses waits for the clock."""
+    """Apple's devices have no part: what is refused since it was signed at another hour waits for the clock."""
     offset = tmp_path / "offset"
     offset.write_text("0")
     async with before("127.0.0.1", postgres.ports[0]) as database:
         url = postgres_url.replace(f":{postgres.ports[0]}/", f":{database.port}/")
-        store = {"url": url, "run_dir": str(tmp_path / "run")}
-        async with beyond(tmp_path, "fcm", store=store, sitecustomize=CLOCK.format(offset=str(offset))) as (
+        store = {"url": postgres_url, "run_dir": str(tmp_path / "run")}
+        hook = CLOCK.format(offset=str(offset))
+        async with beyond(tmp_path, "fcm", store=store, reached=store | {"url": url}, sitecustomize=hook) as (
             service,
             providers,
         ):
@@ -83,9 +84,16 @@ async def test_on_postgresql_everything_that_goes_wrong_is_survived(
 
 @contextlib.asynccontextmanager
 async def beyond(
-    folder: Path, *names: str, store: dict[str, object], sitecustomize: str = ""
+    folder: Path,
+    *names: str,
+    store: Mapping[str, object],
+    reached: Mapping[str, object] | None = None,
+    sitecustomize: str = "",
 ) -> AsyncIterator[tuple[Service, list[Proxy]]]:
-    """A service of two workers that reaches the providers of these *names* by networks that can be spoiled."""
+    """A service of two workers that reaches the providers of these *names* by networks that can be spoiled.
+
+    *reached* is how it reaches its *store*, where that is by another way.
+    """
     async with contextlib.AsyncExitStack() as stack:
         service = await stack.enter_async_context(
             running(folder, workers=2, store=store, sitecustomize=sitecustomize, start=False)
@@ -98,7 +106,7 @@ async def beyond(
             network = await stack.enter_async_context(before(host, int(port)))
             providers.append(network)
             service.lab.urls[name] = f"{scheme}://{host}:{network.port}"
-        service.configure(workers=2, store=store)
+        service.configure(workers=2, store=reached or store)
         service.lab.urls.update(direct)
         await service.start()
         yield service, providers
@@ -121,12 +129,13 @@ async def _lived_through(plan: Plan, store: str, survived: Survived, table: AddR
     await plan.run(SECONDS)
     plan.callers.stop()
     await coming
+    waits = list(plan.callers.waits)
     for entry in plan.callers.keyed(20):
         await plan.callers.repeat(entry)
     result = await balance(plan.service, plan.callers.ledger, kills=plan.kills)
-    available = await measured(plan.service, plan.callers)
+    available = await measured(plan.service, plan.callers, waits)
     faults = ", ".join(f"{n} {name}" for name, n in sorted(plan.met.items()))
-    table(AVAILABLE, store=store, submissions=len(plan.callers.waits), **available.row(), faults=faults)
+    table(AVAILABLE, store=store, submissions=len(waits), **available.row(), faults=faults)
     survived(**result.row(), faults=plan.met.total(), **available.row())
     assert available.intake >= INTAKE, available
     assert available.dispatch >= DISPATCH, available

@@ -45,6 +45,8 @@ class Sent(Struct, eq=False):
     """Whether the provider has it from now on, whatever it says."""
     answer: Outcome | None = None
     """What the worker was told; None until then."""
+    is_past: bool = False
+    """Whether a replay began since."""
 
     @property
     def is_lost(self) -> bool:
@@ -60,7 +62,7 @@ class Lab:
         self.weather: dict[Channel, str] = {}
         self.dead_tokens: set[str] = set()
         self.sent: dict[tuple[NotificationId, DeviceId], list[Sent]] = {}
-        """What arrived for each target in its present round."""
+        """What arrived for each target."""
         self.taken: set[tuple[NotificationId, DeviceId]] = set()
 
     def change(self, channel: Channel, *, calm: bool) -> None:
@@ -68,9 +70,10 @@ class Lab:
         self.weather[channel] = "fine" if calm else self._chance.choice(WEATHERS)
 
     def new_round(self, notification_id: NotificationId) -> None:
-        """Forget what arrived before a replay, which may send again."""
-        for key in [key for key in self.sent if key[0] == notification_id]:
-            del self.sent[key]
+        """Let a replay send again what arrived before it."""
+        for (told, _), arrived in self.sent.items():
+            for each in arrived if told == notification_id else ():
+                each.is_past = True
 
     def draw(self, delivery: Delivery) -> tuple[bool, Outcome, float]:
         """Draw whether the provider takes *delivery*, what it says, and after how many seconds."""

@@ -114,7 +114,8 @@ class Referee:
         before = self._world.lab.sent.setdefault(key, [])
         lost = {each.delivery.attempt for each in before if each.is_lost}
         for earlier in before:
-            self._check_repeat(earlier, sent, is_lost=earlier.delivery.attempt in lost)
+            if not earlier.is_past:
+                self._check_repeat(earlier, sent, is_lost=earlier.delivery.attempt in lost)
         before.append(sent)
         if took:
             self._world.lab.taken.add(key)
