@@ -46,9 +46,10 @@ fuzz: install ## look for bytes that break the HTTP/2 reader and header decoder,
 simulate: install ## live through 100,000 seeds of the whole pipeline on a clock of its own, on all cores (SEEDS=500 or 500:900 for others; SEED=… for one)
 	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),100000))
 
-chaos: install ## kill, freeze and poison workers under load, for long (KILLS=200 CALLERS=32; SEED=… repeats its choices)
-	@WAYPOST_CHAOS_KILLS=$(or $(KILLS),200) WAYPOST_CHAOS_CALLERS=$(or $(CALLERS),32) $(if $(SEED),WAYPOST_CHAOS_SEED=$(SEED)) \
-	    $(BIN)/python -m pytest -q tests/journeys/test_kills.py tests/journeys/test_frozen.py tests/journeys/test_poison.py
+chaos: install ## kill, freeze and poison workers under load, then all faults by a plan (KILLS=200 CALLERS=32 SECONDS=300; ONLY=chaos is the plan; SEED=… repeats its choices)
+	@WAYPOST_CHAOS_KILLS=$(or $(KILLS),200) WAYPOST_CHAOS_CALLERS=$(or $(CALLERS),32) WAYPOST_CHAOS_SECONDS=$(or $(SECONDS),300) \
+	    $(if $(SEED),WAYPOST_CHAOS_SEED=$(SEED)) \
+	    $(BIN)/python -m pytest -q $(foreach name,$(or $(ONLY),kills frozen poison chaos),tests/journeys/test_$(name).py)
 
 faults: install ## kill, freeze, cut off and fill up servers, three of a kind too, and workers; print the table of what was survived
 	@WAYPOST_CHAOS_KILLS=$(or $(KILLS),16) $(BIN)/python -m pytest -q -m "faults or survives or long" tests

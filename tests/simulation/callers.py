@@ -66,7 +66,6 @@ async def insisted(world: World, ask: Callable[[Process], Awaitable[T]]) -> T:
         answer = await asked(world, ask)
         if answer is not None:
             return answer
-        world.unheard += 3
         await asyncio.sleep(world.chance.random() * 2)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -30,7 +31,7 @@ class _Reached:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._port, name)
-        if not asyncio.iscoroutinefunction(method):
+        if not inspect.iscoroutinefunction(method):
             return method
         way = _way(self._process, name, method)
         setattr(self, name, way)

@@ -12,6 +12,7 @@ from tests.simulation.plants import PLANTS
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = 500
+MOST_SEEDS = 5_000
 WORTH_IT = ("killed", "freeze", "cut", "away", "stop", "late outcomes refused", "repeated for a lost worker")
 
 
@@ -28,7 +29,7 @@ def test_no_seed_breaks_a_promise() -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
     lived = {name: int(n.replace(",", "")) for n, name in re.findall(r"([\d,]+) ([a-z ]+)", ended.stdout)}
     assert lived["broken"] == 0
-    assert min(lived[name] for name in WORTH_IT) > 50
+    assert min(lived[name] for name in WORTH_IT) > 20
     assert ended.stderr == ""
 
 
@@ -39,6 +40,7 @@ def test_a_seed_comes_to_the_same_whatever_else_is_by_chance() -> None:
 
 
 def test_each_planted_fault_is_found() -> None:
-    ended = simulate("--seeds", str(SEEDS), "--plants")
+    """Most within a few seeds; what takes a worker that stands still at one certain moment, within some hundred."""
+    ended = simulate("--seeds", str(MOST_SEEDS), "--plants")
     assert ended.stdout.endswith(f"{len(PLANTS)} faults planted, 0 missed\n"), ended.stdout + ended.stderr
     assert ended.returncode == 0

@@ -69,8 +69,6 @@ class World:
         self.referee = Referee(self)
         self.keys: dict[str, NotificationId] = {}
         self.answered: set[NotificationId] = set()
-        self.unheard = 0
-        """How many rows may be there that no caller heard of."""
         self.told_moves: set[int] = set()
         self.counts: Counter[str] = Counter()
         self.events: Counter[Event] = Counter()

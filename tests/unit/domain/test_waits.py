@@ -92,15 +92,6 @@ class TestWaits:
         assert due(waits.settle([msgspec.structs.replace(second, at=LATER)], later(NOW, SECOND_MS)).progress) == LATER
         assert due(waits.settle([change(0, DEAD, attempt=2)], later(NOW, SECOND_MS)).progress) == later(NOW, SECOND_MS)
 
-    @pytest.mark.parametrize(("settlement", "waits_s"), [(SENT, 30), (DEAD, 0)], ids=["sent", "dead"])
-    def test_what_was_attempted_before_a_replay_waits_again(self, settlement: Settlement, waits_s: int) -> None:
-        """Its attempts go on counting; its wait begins anew, and has an end."""
-        progress = fallback(change(0, DEAD)).settle([change(1, INTENT), change(1, UNSURE)], NOW).progress
-        replay = new_round(progress, NOW)
-        assert replay is not None and due(replay.progress) is None
-        after = replay.progress.settle([change(0, settlement, attempt=2)], NOW).progress
-        assert due(after) == later(NOW, waits_s * SECOND_MS)
-
     def test_one_of_several_siblings_is_enough(self) -> None:
         listed = (*targets(2), waiting(2, WaitsFor((0, 1), 30)))
         progress = FRESH.settle([change(0, DEAD)], NOW, listed).progress
@@ -236,6 +227,16 @@ class TestConfirm:
         progress = fallback(change(0, SENT), status=D.OPENED)
         step, _ = progress.confirm(confirm(), LeasedTargets(), NOW)
         assert (stands(step.progress), due(step.progress)) == (["delivered", "pending"], LATER)
+
+
+@pytest.mark.parametrize(("settlement", "waits_s"), [(SENT, 30), (DEAD, 0)], ids=["sent", "dead"])
+def test_what_was_attempted_before_a_replay_waits_again(settlement: Settlement, waits_s: int) -> None:
+    """Its attempts go on counting; its wait begins anew, and has an end."""
+    progress = fallback(change(0, DEAD)).settle([change(1, INTENT), change(1, UNSURE)], NOW).progress
+    replay = new_round(progress, NOW)
+    assert replay is not None and due(replay.progress) is None
+    after = replay.progress.settle([change(0, settlement, attempt=2)], NOW).progress
+    assert due(after) == later(NOW, waits_s * SECOND_MS)
 
 
 def test_what_is_superseded_says_by_what() -> None:
