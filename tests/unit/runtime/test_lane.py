@@ -315,16 +315,33 @@ async def test_what_killed_its_worker_alone_three_times_is_a_dead_letter(bench: 
 
 
 class SlowToRecord(Faulty):
-    """A store in which putting an intent on record takes an hour."""
+    """A store in which putting an intent on record takes an hour, the first time."""
 
     clock: StoppedClock
+    is_slow = True
 
     async def settle(self, lease: Lease, settled: Sequence[Settled]) -> list[Stale]:
         """Write, then let time go by."""
         stale = await self._work.settle(lease, settled)
-        if any(isinstance(change.settlement, Intent) for one in settled for change in one.changes):
+        if self.is_slow and any(isinstance(change.settlement, Intent) for one in settled for change in one.changes):
+            self.is_slow = False
             self.clock.advance(HOUR_MS)
         return stale
+
+
+async def test_what_is_past_its_intents_deadline_is_not_sent_but_given_back(tmp_path: Path) -> None:
+    """Whoever stood still for so long may find it closed as unknown, and even replayed."""
+    bench = LaneBench(tmp_path / "worker_slots", SlowToRecord)
+    assert isinstance(bench.work, SlowToRecord)
+    bench.work.clock = bench.clock
+    await bench.register("ann", Channel("apns"))
+    told = await bench.accept("ann", Guarantee.AT_MOST_ONCE)
+    async with bench.running() as loop:
+        await bench.settled(loop)
+        await bench.settled(loop)
+    assert bench.statuses(told) == {Channel("apns"): DeliveryStatus.SENT}
+    assert [delivery.attempt for delivery in bench.apns.sent] == [2], "the first was not made"
+    assert bench.made.gates.in_flight()[APNS] == 0
 
 
 async def test_what_is_over_when_its_intent_is_on_record_is_not_sent(tmp_path: Path) -> None:
