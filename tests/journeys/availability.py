@@ -79,6 +79,13 @@ class Callers(Load):
                 callers.create_task(self.submit(self.compose()))
                 await asyncio.sleep(self._rng.expovariate(per_s))  # the rate of the load
 
+    def compose(self, **fields: object) -> Json:
+        """A notification with a key: a window by its content would be over with a clock that steps by an hour."""
+        body = super().compose(**fields)
+        body.pop("dedup_window", None)
+        body["idempotency_key"] = f"{self._series}-{self._count}"
+        return body
+
     async def submit(self, body: Json) -> Entry:
         """Say it until it is answered, and note how long that took."""
         began_s = time.monotonic()
