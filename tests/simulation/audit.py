@@ -22,6 +22,8 @@ from waypost.domain.status import (
     DeliveryStatus,
     NotificationStatus,
 )
+from waypost.domain.time import Instant
+from waypost.ports.clock import Clock
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -33,8 +35,11 @@ _SENT = frozenset({DeliveryStatus.SENT, DeliveryStatus.DELIVERED, DeliveryStatus
 class AuditedStore(MemoryStore):
     """A store whose journal is followed move by move."""
 
-    def __init__(self, fail: Callable[[str], None], new_round: Callable[[NotificationId], None]) -> None:
+    def __init__(self, clock: Clock, fail: Callable[[str], None], new_round: Callable[[NotificationId], None]) -> None:
         super().__init__()
+        self._clock = clock
+        self.since: dict[tuple[NotificationId, int, DeliveryStatus], Instant] = {}
+        """When each target came to each status."""
         self._fail = fail
         self._new_round = new_round
         self.notifications: dict[NotificationId, NotificationStatus] = {}
@@ -86,6 +91,7 @@ class AuditedStore(MemoryStore):
         if not is_replay and not is_retry and move.after not in DELIVERY_TRANSITIONS[known]:
             self._fail(f"{_name(move)}/{move.n}: from {known} to {move.after}")
         self.deliveries[key] = move.after
+        self.since[*key, move.after] = self._clock.now()
 
 
 def _name(move: Moved) -> str:
@@ -124,7 +130,7 @@ def _check_row(world: World, row: StoredRow) -> None:
         by_journal = store.deliveries.get((row.notification.id, n), DeliveryStatus.PENDING)
         if by_journal is not receipt.status:
             world.fail(f"{name}/{n} is {receipt.status}, and {by_journal} by the journal")
-        if receipt.status in _SENT and (row.notification.id, receipt.device_id) not in lab.taken:
+        if receipt.status in _SENT and not lab.has_taken(row.notification.id, n, receipt.device_id):
             world.fail(f"{name}/{n} is {receipt.status}, and no provider took it")
         device = store.devices.get((APP, row.notification.user_id, receipt.device_id))
         if receipt.reason == "gone" and device is not None and device.active:

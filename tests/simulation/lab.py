@@ -65,6 +65,17 @@ class Lab:
         """What arrived for each target."""
         self.taken: set[tuple[NotificationId, DeviceId]] = set()
 
+    def has_taken(self, told: NotificationId, n: int, device: DeviceId) -> bool:
+        """Tell whether it was taken for *device*, or as target *n* of a worker that died before it said whose number
+        that was: the device that reports by it may have another number by then.
+        """
+        return (told, device) in self.taken or any(
+            each.is_lost and each.took and each.delivery.n == n
+            for (of, _), arrived in self.sent.items()
+            for each in arrived
+            if of == told
+        )
+
     def change(self, channel: Channel, *, calm: bool) -> None:
         """Draw the weather of a provider anew."""
         self.weather[channel] = "fine" if calm else self._chance.choice(WEATHERS)

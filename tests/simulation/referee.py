@@ -90,10 +90,13 @@ class Referee:
                     continue
                 siblings = [receipts[each] for each in wait.siblings]
                 name = f"{format_id(item.notification.id)[-6:]}/{target.n}"
-                due_at = receipts[target.n].due_at or now
-                if self._was_in_hand(item.notification.id):
-                    continue
-                if is_needless(wait, (each.status for each in siblings if (each.resolved_at or now) < due_at)):
+                told, due_at = item.notification.id, receipts[target.n].due_at or now
+                early = [
+                    status
+                    for (id_, n, status), at in self._world.store.since.items()
+                    if id_ == told and n in wait.siblings and at < due_at
+                ]
+                if is_needless(wait, early) and not self._was_in_hand(told):
                     self._world.fail(f"{name} is leased though it was needless before it was due")
                 can = any(each.is_open or can_reach(wait, each.status) for each in siblings)
                 if can and now < item.notification.created_at + wait.seconds * 1000:

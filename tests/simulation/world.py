@@ -62,7 +62,7 @@ class World:
         self.loop.on_step = self._storm
         self.clock = SimulatedClock(self.loop)
         self.lab = Lab(self.chance)
-        self.store = AuditedStore(self.fail, self.lab.new_round)
+        self.store = AuditedStore(self.clock, self.fail, self.lab.new_round)
         self.slots = MemorySlots()
         self.roles: dict[str, tuple[Process, float]] = {}
         self.lives: list[Process] = []
