@@ -49,6 +49,8 @@ async def asked(world: World, ask: Callable[[Process], Awaitable[T]]) -> T | Non
             result = await ask(process)
         except Unavailable:
             result = None
+        except Exception as error:  # noqa: BLE001 - no caller here asks what cannot be
+            return world.fail(f"a call ended with {type(error).__name__}: {error}")
         if not answer.done():
             answer.set_result(result)
 

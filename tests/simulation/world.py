@@ -26,7 +26,6 @@ from waypost.domain.ids import DeviceId, NotificationId, UserId, format_id
 from waypost.domain.time import Instant
 from waypost.ports.journal import JournalRow
 from waypost.runtime.shares import TOPIC as SHARDS_TOPIC
-from waypost.telemetry import Event
 
 END_S: Final = 400.0
 SLACK_S: Final = 25.0
@@ -71,7 +70,6 @@ class World:
         self.answered: set[NotificationId] = set()
         self.told_moves: set[int] = set()
         self.counts: Counter[str] = Counter()
-        self.events: Counter[Event] = Counter()
         self.broken: list[str] = []
         self._storm_s = self.chance.choice((0.0, 6.0, 12.0, 20.0))
         self._gap = self.chance.choice((80, 300, 1_000))
