@@ -33,6 +33,8 @@ PAGE = 50
 class Said:
     """A submission, and how it went."""
 
+    began: float
+    """When it was said first, by the callers' clock."""
     waited_s: float
     at_once: bool
     """Whether it was accepted when it was said first."""
@@ -47,7 +49,7 @@ class Available:
     at_once: float
     dispatch: float
     at_most_once: float
-    slowest_s: float
+    slowest: Said
 
     def row(self) -> dict[str, str]:
         """As columns of a table."""
@@ -58,7 +60,7 @@ class Available:
             f"dispatch: at_least_once, with its provider within {ARRIVES_S:.0f} s": self.dispatch,
             "at_most_once, the same": self.at_most_once,
         }
-        return {name: f"{share:.3%}" for name, share in shares.items()} | {"slowest": f"{self.slowest_s:.1f} s"}
+        return {name: f"{share:.3%}" for name, share in shares.items()}
 
 
 class Callers(Load):
@@ -90,7 +92,8 @@ class Callers(Load):
         """Say it until it is answered, and note how long that took."""
         began_s = time.monotonic()
         entry = await super().submit(body)
-        self.waits.append(Said(time.monotonic() - began_s, self._times[body["data"]["n"]] == 1))
+        waited_s = time.monotonic() - began_s
+        self.waits.append(Said(time.time() - waited_s, waited_s, self._times[body["data"]["n"]] == 1))
         self.accepted_at.setdefault(entry.id, time.time())
         return entry
 
@@ -119,7 +122,7 @@ async def measured(service: Service, callers: Callers, waits: Sequence[Said]) ->
         at_once=_share([each.at_once for each in waits]),
         dispatch=_share(in_time[False]),
         at_most_once=_share(in_time[True]),
-        slowest_s=max(each.waited_s for each in waits),
+        slowest=max(waits, key=lambda each: each.waited_s),
     )
 
 

@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,8 +39,18 @@ class Plan:
     """The file system of its store, which is small."""
     clock: Path | None = None
     """The file that says by how many seconds its clock is off."""
-    kills: list[Kill] = field(default_factory=list)
-    met: Counter[str] = field(default_factory=Counter)
+    met: list[tuple[str, Kill]] = field(default_factory=list)
+    """What happened, and from when to when."""
+
+    @property
+    def kills(self) -> list[Kill]:
+        """When something went wrong, which is what may explain a second copy."""
+        return [kill for _, kill in self.met]
+
+    def during(self, began: float, ended: float) -> str:
+        """Name what went wrong in that time."""
+        names = [name for name, kill in self.met if kill.before <= ended and began <= kill.after]
+        return ", ".join(names) or "nothing"
 
     async def run(self, seconds: float) -> None:
         """Let every kind of fault happen, in an order of chance, again and again until *seconds* are over."""
@@ -52,8 +61,7 @@ class Plan:
                 await self.callers.grown(self.rng.randint(*REST))
                 began = time.time()
                 await kinds[name]()
-                self.kills.append(Kill(began, time.time()))
-                self.met[name] += 1
+                self.met.append((name, Kill(began, time.time())))
             if time.monotonic() > ends_s:
                 return
 

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import os
 import random
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
@@ -134,8 +135,11 @@ async def _lived_through(plan: Plan, store: str, survived: Survived, table: AddR
         await plan.callers.repeat(entry)
     result = await balance(plan.service, plan.callers.ledger, kills=plan.kills)
     available = await measured(plan.service, plan.callers, waits)
-    faults = ", ".join(f"{n} {name}" for name, n in sorted(plan.met.items()))
-    table(AVAILABLE, store=store, submissions=len(waits), **available.row(), faults=faults)
-    survived(**result.row(), faults=plan.met.total(), **available.row())
+    worst = available.slowest
+    slowest = f"{worst.waited_s:.1f} s, meanwhile: {plan.during(worst.began, worst.began + worst.waited_s)}"
+    faults = ", ".join(f"{n} {name}" for name, n in sorted(Counter(name for name, _ in plan.met).items()))
+    figures = available.row() | {"slowest": slowest}
+    table(AVAILABLE, store=store, submissions=len(waits), **figures, faults=faults)
+    survived(**result.row(), faults=len(plan.met), **figures)
     assert available.intake >= INTAKE, available
     assert available.dispatch >= DISPATCH, available
