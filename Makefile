@@ -8,7 +8,7 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
         --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check fmt bench bench-peers interop fuzz chaos protos docs lock faults mutate compiled wheel services services-down
+.PHONY: help install run test check fmt bench bench-peers interop fuzz simulate chaos protos docs lock faults mutate compiled wheel services services-down
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,9 +43,13 @@ fuzz: install ## look for bytes that break the HTTP/2 reader and header decoder,
 	@WAYPOST_FUZZ_SECONDS=$(or $(SECONDS),60) WAYPOST_FUZZ_SEED=$(or $(SEED),$(shell date +%s)) \
 	    $(BIN)/python -m pytest -q tests/hostile/test_fuzz.py -o timeout=0
 
-chaos: install ## kill, freeze and poison workers under load, for long (KILLS=200 CALLERS=32; SEED=… repeats its choices)
-	@WAYPOST_CHAOS_KILLS=$(or $(KILLS),200) WAYPOST_CHAOS_CALLERS=$(or $(CALLERS),32) $(if $(SEED),WAYPOST_CHAOS_SEED=$(SEED)) \
-	    $(BIN)/python -m pytest -q tests/journeys/test_kills.py tests/journeys/test_frozen.py tests/journeys/test_poison.py
+simulate: install ## live through 100,000 seeds of the whole pipeline on a clock of its own, on all cores (SEEDS=500 or 500:900 for others; SEED=… for one)
+	@$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),100000))
+
+chaos: install ## kill, freeze and poison workers under load, then all faults by a plan (KILLS=200 CALLERS=32 SECONDS=300; ONLY=chaos is the plan; SEED=… repeats its choices)
+	@WAYPOST_CHAOS_KILLS=$(or $(KILLS),200) WAYPOST_CHAOS_CALLERS=$(or $(CALLERS),32) WAYPOST_CHAOS_SECONDS=$(or $(SECONDS),300) \
+	    $(if $(SEED),WAYPOST_CHAOS_SEED=$(SEED)) \
+	    $(BIN)/python -m pytest -q $(foreach name,$(or $(ONLY),kills frozen poison chaos),tests/journeys/test_$(name).py)
 
 faults: install ## kill, freeze, cut off and fill up servers, three of a kind too, and workers; print the table of what was survived
 	@WAYPOST_CHAOS_KILLS=$(or $(KILLS),16) $(BIN)/python -m pytest -q -m "faults or survives or long" tests

@@ -68,7 +68,12 @@ ENGINES = (
     "tests/hostile",
 )
 GROUPS = (
-    Group("unit and contract", 210, ("tests/unit", "tests/contract", "tests/architecture"), select="not engines"),
+    Group(
+        "unit and contract",
+        210,
+        ("tests/unit", "tests/contract", "tests/architecture", "tests/simulation"),
+        select="not engines",
+    ),
     Group("protocols", 150, ("tests/adapters/http2", "tests/adapters/lab", "tests/adapters/senders")),
     Group("engines", 300, ENGINES, select="(adapters or engines) and not long"),
     Group(

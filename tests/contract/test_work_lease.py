@@ -10,6 +10,7 @@ import pytest
 from tests.contract.bench import APP, OTHER_APP, RETRY_MS, Bench, again, intent, notification, sent
 from tests.contract.promised import promise
 from tests.contract.stores import LEASE_MS, StoreUnderTest
+from waypost.domain.amendment import Withdraw, Withdrawn
 from waypost.domain.notification import Guarantee, Lane
 from waypost.domain.progress import Stale
 from waypost.domain.status import NotificationStatus
@@ -116,6 +117,15 @@ async def test_an_ended_lease_that_nobody_took_over_can_be_extended(timed_store:
     timed_store.clock.advance(LEASE_MS)
     assert await slow.worker.extend(lease, later(timed_store.clock.now(), LEASE_MS))
     assert (await other.lease()).items == ()
+
+
+async def test_an_ended_lease_of_what_was_withdrawn_since_cannot_be_extended(timed_store: StoreUnderTest) -> None:
+    frozen, other = await _two(timed_store)
+    made = await frozen.accepted()
+    lease = await frozen.lease()
+    timed_store.clock.advance(LEASE_MS)
+    assert await other.worker.amend([Withdraw(made.app, made.id, "cancelled")], other.now) == [Withdrawn(0)]
+    assert not await frozen.worker.extend(lease, later(timed_store.clock.now(), LEASE_MS))
 
 
 async def test_a_frozen_workers_late_answer_loses_to_the_first(timed_store: StoreUnderTest) -> None:

@@ -42,7 +42,9 @@ async def balance(
     on record by then. With at_most_once there is no second copy at all.
     """
     details = await final_stories(service, ledger, deadline_s)
-    assert details.keys() == ledger.entries.keys(), "a notification is not listed, or listed without being accepted"
+    unlisted, unknown = ledger.entries.keys() - details.keys(), details.keys() - ledger.entries.keys()
+    assert not unlisted, f"{len(unlisted)} were accepted and are not listed, such as {min(unlisted)}"
+    assert not unknown, f"{len(unknown)} are listed and nobody was told so, such as {details[min(unknown)]}"
     arrived = await compare_with_lab(service, list(ledger.entries.values()), details)
     await compare_with_sheet(service, details, arrived)
     copies = await service.lab.copies()

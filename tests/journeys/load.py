@@ -147,10 +147,7 @@ class Load:
     async def submit(self, body: Json) -> Entry:
         """Say it until it is answered."""
         while True:
-            try:
-                status, answer = await self._service.ask("POST", "/v1/notifications", body)
-            except (aiohttp.ClientError, OSError, TimeoutError):
-                status, answer = 0, {"code": "no answer"}
+            status, answer = await self.said(body)
             if status in (200, 202):
                 entry = self.ledger.note(answer, body, self._audience.tokens[body["user_id"]])
                 async with self._grew:
@@ -160,6 +157,13 @@ class Load:
             code = answer["code"]
             self.ledger.refusals[code] = self.ledger.refusals.get(code, 0) + 1
             await asyncio.sleep(RETRY_PAUSE_S)  # a caller that was refused rests before it asks again
+
+    async def said(self, body: Json) -> tuple[int, Json]:
+        """Say it once; status 0 is no answer."""
+        try:
+            return await self._service.ask("POST", "/v1/notifications", body)
+        except (aiohttp.ClientError, OSError, TimeoutError):
+            return 0, {"code": "no answer"}
 
     async def submit_together(self, bodies: list[Json]) -> list[Entry]:
         """One batch, said until it is answered; everything in it must be accepted."""

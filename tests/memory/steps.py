@@ -33,6 +33,7 @@ def take(store: MemoryStore, row: StoredRow, step: Step, now: Instant) -> list[M
 
 def withdraw(store: MemoryStore, row: StoredRow, why: str | None, now: Instant) -> tuple[Withdrawal, list[Moved]]:
     """Withdraw what no lease holds; *why* None ends what came back of what was withdrawn before."""
+    store.take_over(row, now)
     step, answer = row.progress.withdraw(why, held_of(store, row, now), now)
     forget_ready(store, step)
     return answer, take(store, row, step, now)

@@ -156,6 +156,12 @@ class MemoryStore:
         hold = self.holds.get(part)
         return hold is not None and hold.until > now
 
+    def take_over(self, row: StoredRow, now: Instant) -> None:
+        """Take what is to be changed from leases that have ended: they cannot be extended any more."""
+        for part in [LeasedPart(row.notification.id, n) for n in (None, *row.receipts)]:
+            if part in self.holds and not self.is_held(part, now):
+                self.overtaken.add(self.holds.pop(part).token)
+
     def held_parts(self, row: StoredRow, now: Instant) -> Iterator[LeasedPart]:
         """Yield the parts of *row* that valid leases hold."""
         parts = (LeasedPart(row.notification.id, n) for n in (None, *row.receipts))

@@ -230,7 +230,7 @@ class Progress(Struct, frozen=True):
                 receipts[n] = applied(receipt, change)
                 moves.append(self._moved(receipts[n], change))
                 ended.append(change)
-            elif is_early and receipt.attempt == 0:
+            elif is_early and not (receipt.retries or receipt.throttles):  # attempts of rounds before do not count
                 due_at = _due_at(receipt, wait, siblings, now)
                 if due_at != receipt.due_at:
                     receipts[n] = msgspec.structs.replace(receipt, due_at=due_at)

@@ -12,9 +12,9 @@ from waypost.domain.delivery import Delivery, is_expired
 from waypost.domain.ids import NotificationId, format_id
 from waypost.domain.notification import Lane
 from waypost.domain.outcome import Outcome, Taken, outcome_name
-from waypost.domain.settlement import Change, Expired
+from waypost.domain.settlement import Change, Expired, Unstarted
 from waypost.domain.time import Instant
-from waypost.pipeline.deliver import admit, intent_for, needs_intent
+from waypost.pipeline.deliver import admit, intent_deadline, intent_for, needs_intent
 from waypost.pipeline.settle import change_of
 from waypost.ports.work import Lease, Settled, WorkItem
 from waypost.runtime.concurrency import Concurrency, Handed
@@ -117,26 +117,38 @@ class LaneLoop(LeaseLoop):
         by_dispatch: dict[Dispatch, list[Delivery]] = {}
         for delivery in deliveries:
             by_dispatch.setdefault(self._dispatches[_key(delivery)], []).append(delivery)
-        now = self._context.clock.now()
-        intents = [self._intents(dispatch, of_dispatch, now) for dispatch, of_dispatch in by_dispatch.items()]
+        recorded_at = self._context.clock.now()
+        intents = [self._intents(dispatch, of_dispatch, recorded_at) for dispatch, of_dispatch in by_dispatch.items()]
         stale = {(each.notification_id, each.n) for each in await self._context.settler.write(lease, intents)}
         going: list[Delivery] = []
         for delivery in deliveries:
             if _key(delivery) in stale:
                 self._call_off(delivery)
-            elif is_expired(delivery.message, delivery.attempt, self._context.clock.now()):
+            elif (late := self._too_late(delivery, recorded_at)) is not None:
                 dispatch = self._call_off(delivery)
-                dispatch.changes.append(Change(delivery.n, delivery.attempt, Expired(), self._context.clock.now()))
+                dispatch.changes.append(late)
                 self._context.settler.add(dispatch)
             else:
                 going.append(delivery)
         return going
 
+    def _too_late(self, delivery: Delivery, recorded_at: Instant) -> Change | None:
+        """Return what becomes of an attempt, on record since *recorded_at*, for which it is too late by now.
+
+        Past its intent's deadline it counts as unknown, as it would if this process had died: it is not made then.
+        """
+        now = self._context.clock.now()
+        if is_expired(delivery.message, delivery.attempt, now):
+            return Change(delivery.n, delivery.attempt, Expired(), now)
+        if now >= intent_deadline(self._timeout_ms(delivery), recorded_at):
+            return Change(delivery.n, delivery.attempt, Unstarted(), now)
+        return None
+
+    def _timeout_ms(self, delivery: Delivery) -> int:
+        return self._context.senders[delivery.credential].capabilities.request_timeout_ms
+
     def _intents(self, dispatch: Dispatch, deliveries: Iterable[Delivery], now: Instant) -> Settled:
-        changes = tuple(
-            intent_for(each, self._context.senders[each.credential].capabilities.request_timeout_ms, now)
-            for each in deliveries
-        )
+        changes = tuple(intent_for(each, self._timeout_ms(each), now) for each in deliveries)
         return Settled(dispatch.plan.item.notification, changes, dispatch.plan.targets)
 
     def _send(self, deliveries: Sequence[Delivery]) -> None:

@@ -229,6 +229,16 @@ class TestConfirm:
         assert (stands(step.progress), due(step.progress)) == (["delivered", "pending"], LATER)
 
 
+@pytest.mark.parametrize(("settlement", "waits_s"), [(SENT, 30), (DEAD, 0)], ids=["sent", "dead"])
+def test_what_was_attempted_before_a_replay_waits_again(settlement: Settlement, waits_s: int) -> None:
+    """Its attempts go on counting; its wait begins anew, and has an end."""
+    progress = fallback(change(0, DEAD)).settle([change(1, INTENT), change(1, UNSURE)], NOW).progress
+    replay = new_round(progress, NOW)
+    assert replay is not None and due(replay.progress) is None
+    after = replay.progress.settle([change(0, settlement, attempt=2)], NOW).progress
+    assert due(after) == later(NOW, waits_s * SECOND_MS)
+
+
 def test_what_is_superseded_says_by_what() -> None:
     by = NotificationId(b"m" * 16)
     assert Supersede(AppId("demo"), ID, by).withdraws(ID).why == f"superseded by {format_id(by)}"

@@ -11,7 +11,6 @@ from typing import Any, cast
 import pytest
 
 from tests.amending import withdraw
-from tests.contract.clock import StoppedClock
 from tests.memory.work import MemoryWork
 from tests.unit.adapters.noted import Noted
 from tests.unit.runtime.bench import APNS, APP, FCM, LaneBench, until
@@ -23,9 +22,8 @@ from waypost.domain.ids import format_id
 from waypost.domain.notification import Guarantee, Lane
 from waypost.domain.outcome import CredentialRejected, Refused, Taken, Unanswered, Unreachable
 from waypost.domain.progress import Stale
-from waypost.domain.settlement import Intent
 from waypost.domain.status import DeliveryStatus, NotificationStatus
-from waypost.domain.time import HOUR_MS, Instant, later
+from waypost.domain.time import Instant, later
 from waypost.ports.work import Lease, Settled, Work
 from waypost.runtime.leasing import LEASE_MS
 from waypost.telemetry import Event, Level
@@ -312,29 +310,3 @@ async def test_what_killed_its_worker_alone_three_times_is_a_dead_letter(bench: 
     assert (await bench.detail(neighbour)).record.status is NotificationStatus.SENT
     assert [delivery.id for delivery in bench.apns.sent] == [neighbour]
     assert bench.worker_slots.suspects() == {}
-
-
-class SlowToRecord(Faulty):
-    """A store in which putting an intent on record takes an hour."""
-
-    clock: StoppedClock
-
-    async def settle(self, lease: Lease, settled: Sequence[Settled]) -> list[Stale]:
-        """Write, then let time go by."""
-        stale = await self._work.settle(lease, settled)
-        if any(isinstance(change.settlement, Intent) for one in settled for change in one.changes):
-            self.clock.advance(HOUR_MS)
-        return stale
-
-
-async def test_what_is_over_when_its_intent_is_on_record_is_not_sent(tmp_path: Path) -> None:
-    """The store took its time; the message expired meanwhile, and that is known."""
-    bench = LaneBench(tmp_path / "worker_slots", SlowToRecord)
-    assert isinstance(bench.work, SlowToRecord)
-    bench.work.clock = bench.clock
-    await bench.register("ann", Channel("apns"))
-    told = await bench.accept("ann", Guarantee.AT_MOST_ONCE, ttl_ms=HOUR_MS // 2)
-    async with bench.running() as loop:
-        await bench.settled(loop)
-    assert bench.statuses(told) == {Channel("apns"): DeliveryStatus.EXPIRED}
-    assert not bench.apns.sent and bench.made.gates.in_flight()[APNS] == 0
