@@ -137,7 +137,7 @@ def _in_snapshot(connection: Connection, read: Callable[[], T]) -> T:
 
 
 class _Place(msgspec.Struct):
-    """What is found in one app and lane, in the making."""
+    """The findings in one app and lane, in the making."""
 
     counted: Counter[str] = msgspec.field(default_factory=Counter)
     notifications: Counter[Waiting] = msgspec.field(default_factory=Counter)
