@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 _WRITE_AFTER_S: Final = 1.0
 """Seconds for which refusals are gathered: they are many just when the store has enough to do."""
-_PAGE: Final = 20_000
+_PAGE: Final = 5_000
 _FIRST_ID = NotificationId(bytes(16))
 _LAST_ID = NotificationId(b"\xff" * 16)
 
