@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 _WRITE_AFTER_S: Final = 1.0
 """Seconds for which refusals are gathered: they are many just when the store has enough to do."""
-_PAGE: Final = 20_000
+_PAGE: Final = 5_000
 _FIRST_ID = NotificationId(bytes(16))
 _LAST_ID = NotificationId(b"\xff" * 16)
 
@@ -137,7 +137,7 @@ def _in_snapshot(connection: Connection, read: Callable[[], T]) -> T:
 
 
 class _Place(msgspec.Struct):
-    """What is found in one app and lane, in the making."""
+    """The findings in one app and lane, in the making."""
 
     counted: Counter[str] = msgspec.field(default_factory=Counter)
     notifications: Counter[Waiting] = msgspec.field(default_factory=Counter)
