@@ -17,6 +17,7 @@ from waypost.features.parts import Ground
 from waypost.features.recovery.scanning import scan
 from waypost.features.recovery.settings import RecoverySettings
 from waypost.ports.recovery import Alert, AlertQuery
+from waypost.ports.sending_records import Round
 from waypost.stores.sql.transaction import OperationKind, Transaction
 from waypost.telemetry.sink import Silent
 
@@ -76,9 +77,9 @@ async def stuck_with(here: Place, status: RecordStatus | None, retries: int) -> 
     lease, item = await here.bench.take_one()
     await here.bench.settle_first(lease, item, 1, again(0, here.bench.now))
     if status is RecordStatus.PROCESSING:
-        await here.records.acquire({made.id: retries})
+        await here.records.acquire({made.id: Round(made.expires_at, retries)})
     elif status is not None:
-        await here.records.note({made.id: (status, retries)})
+        await here.records.note({made.id: (status, Round(made.expires_at, retries))})
     here.bench.clock.advance(RETRY_MS + STUCK_MS)
     return made
 

@@ -15,6 +15,7 @@ from waypost.domain.time import DAY_MS, SECOND_MS, later
 from waypost.features.recovery.scanning import drop_old
 from waypost.ports.erasure import Erasure
 from waypost.ports.recovery import AlertQuery, How
+from waypost.ports.sending_records import Round
 from waypost.ports.work import Replay
 
 pytestmark = pytest.mark.asyncio
@@ -43,7 +44,7 @@ async def test_the_alert_of_a_ghost_closes_itself(ledger_store: SqlUnderTest) ->
     here = await place(ledger_store)
     made, _ = await alerted(here)
     assert here.records is not None
-    await here.records.note({made.id: (RecordStatus.DELIVERED, 1)})
+    await here.records.note({made.id: (RecordStatus.DELIVERED, Round(made.expires_at, 1))})
     await here.scan()
     (alert,) = await here.alerts()
     assert (alert.how, await here.bench.status(made)) == (How.ENDED, N.SENT)

@@ -44,6 +44,8 @@ class Standing(Struct, frozen=True):
 
     app: AppId
     id: NotificationId
+    expires_at: Instant
+    """The end of its round."""
     created_at: Instant
     scheduled_at: Instant | None
     due_at: Instant | None
@@ -133,7 +135,7 @@ def decide(
     A record proves what became of it. Without one, what no provider was asked for is offered to
     workers again, once, where that *may_retry*; all else is for an operator.
     """
-    if record is not None:
+    if record is not None and record.is_of(found.standing.expires_at):
         match record.status:
             case RecordStatus.DELIVERED:
                 return Heal(Remedy.SENT, GHOST)

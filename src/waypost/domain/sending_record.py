@@ -23,3 +23,9 @@ class SendingRecord(Struct, frozen=True):
     status: RecordStatus
     retry_count: int
     updated_at: Instant
+    expires_at: Instant | None = None
+    """The end of the round that it is about, by which a replay is told from what was before; None: of any."""
+
+    def is_of(self, expires_at: Instant) -> bool:
+        """Tell whether it is about the round that ends then."""
+        return self.expires_at in (None, expires_at)

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from waypost.domain.ids import NotificationId
 from waypost.domain.sending_record import RecordStatus, SendingRecord
+from waypost.domain.time import Instant
 
 
 class Right(StrEnum):
@@ -25,6 +26,13 @@ class Right(StrEnum):
     """It was delivered: it is not sent again."""
 
 
+class Round(Struct, frozen=True):
+    """A round of a notification: its end, by which it is told from a replay, and the retries that it has had."""
+
+    expires_at: Instant
+    retries: int = 0
+
+
 class Acquired(Struct, frozen=True):
     """The answer to a worker: whether it may send, and else for how long not."""
 
@@ -35,12 +43,12 @@ class Acquired(Struct, frozen=True):
 class SendingRecords(Protocol):
     """The records; each call is one round trip, and each record is decided about atomically."""
 
-    async def acquire(self, retries: Mapping[NotificationId, int]) -> Sequence[Acquired]:
-        """Take the lock of each notification, with the retries it has had; in order. Unavailable writes nothing."""
+    async def acquire(self, rounds: Mapping[NotificationId, Round]) -> Sequence[Acquired]:
+        """Take the lock of each notification, in order; what was delivered in another round is a retry."""
         ...
 
-    async def note(self, came: Mapping[NotificationId, tuple[RecordStatus, int]]) -> None:
-        """Write what became of each: ``delivered`` or ``failed``, with its retries; what was delivered stays so."""
+    async def note(self, came: Mapping[NotificationId, tuple[RecordStatus, Round]]) -> None:
+        """Write what became of each: ``delivered`` or ``failed``; what was delivered in its round stays so."""
         ...
 
     async def read(self, ids: Sequence[NotificationId]) -> dict[NotificationId, SendingRecord]:

@@ -19,18 +19,18 @@ from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.progress import Stale
 from waypost.domain.sending_record import RecordStatus
-from waypost.domain.settlement import Again, Change, Intent, Parked, Sent, Unstarted
+from waypost.domain.settlement import Again, Change, Intent, Sent
 from waypost.domain.status import CONFIRMED, DeliveryStatus, NotificationStatus
 from waypost.domain.time import Instant
 from waypost.ports.clock import Clock
-from waypost.ports.sending_records import Right, SendingRecords
+from waypost.ports.sending_records import Right, Round, SendingRecords
 from waypost.ports.work import Lease, Leases, Settled, WorkItem
 
 HELD_S: Final = 1.0
 """Seconds for which a refused item is kept under its lease at most, so that it is not leased over and over."""
 
 
-_TAKEN: Final = CONFIRMED | {DeliveryStatus.SENT}
+_SENT: Final = CONFIRMED | {DeliveryStatus.SENT, DeliveryStatus.SUPPRESSED}
 
 
 class _Begun(Struct):
@@ -39,9 +39,8 @@ class _Begun(Struct):
     retries: int
     open: set[int] | None
     """The targets still to be settled; None until they are known."""
-    is_more_open: bool
-    """Whether the notification has targets that this lease does not have, or that are tried again."""
-    is_any_sent: bool = False
+    is_whole: bool
+    """Whether each target that is not open here was sent: none failed, is tried again, or is another lease's."""
 
 
 class RecordedLeases:
@@ -52,8 +51,8 @@ class RecordedLeases:
         self._records = records
         self._clock = clock
         self._begun: dict[NotificationId, _Begun] = {}
-        self._more_open: dict[NotificationId, bool] = {}
-        """Of what was given back here: a lease that follows at once does not tell of other targets."""
+        self._parts: dict[NotificationId, bool] = {}
+        """Whether the rest of what was given back here is whole: a lease that follows at once does not tell of it."""
         self._giving_back: set[asyncio.Task[None]] = set()
 
     async def lease(self, lane: Lane, n: int, until: Instant) -> Lease:
@@ -70,11 +69,11 @@ class RecordedLeases:
 
     async def settle(self, lease: Lease, settled: Sequence[Settled]) -> list[Stale]:
         """See Leases; the record is written first, so that it is the older of the two."""
-        came: dict[NotificationId, tuple[RecordStatus, int]] = {}
+        came: dict[NotificationId, tuple[RecordStatus, Round]] = {}
         for each in settled:
             begun = self._begun.get(each.notification.id)
             if begun is not None and (status := self._status_of(begun, each)) is not None:
-                came[each.notification.id] = status, begun.retries
+                came[each.notification.id] = status, Round(each.notification.expires_at, begun.retries)
                 del self._begun[each.notification.id]
         if came:
             with suppress(Unavailable):  # Redis reports its outage itself; the lock ends in time
@@ -84,7 +83,7 @@ class RecordedLeases:
     async def _free(self, lease: Lease) -> Sequence[WorkItem]:
         """Take the locks of a lease, and return what may be sent."""
         try:
-            answers = await self._records.acquire({each.notification.id: _retries(each) for each in lease.items})
+            answers = await self._records.acquire({each.notification.id: _round_of(each) for each in lease.items})
         except Unavailable:
             return lease.items
         free: list[WorkItem] = []
@@ -111,14 +110,16 @@ class RecordedLeases:
 
     def _begin(self, item: WorkItem) -> None:
         numbers = None if item.open_targets is None else {each.n for each in item.open_targets}
-        more = self._more_open.pop(item.notification.id, False) or any(each.is_open for each in item.siblings)
-        is_any_sent = any(each.status in _TAKEN for each in item.siblings)
-        self._begun[item.notification.id] = _Begun(_retries(item), numbers, more, is_any_sent)
+        self._begun[item.notification.id] = _Begun(_round_of(item).retries, numbers, self._is_rest_whole(item))
+        self._parts.pop(item.notification.id, None)
 
     def _remember(self, item: WorkItem) -> None:
         if item.open_targets is not None:
-            more = any(each.is_open for each in item.siblings)
-            self._more_open[item.notification.id] = self._more_open.get(item.notification.id, False) or more
+            self._parts[item.notification.id] = self._is_rest_whole(item)
+
+    def _is_rest_whole(self, item: WorkItem) -> bool:
+        """Tell whether each target that the lease does not have was sent."""
+        return self._parts.get(item.notification.id, True) and all(each.status in _SENT for each in item.siblings)
 
     def _hold(self, lease: Lease, held: Sequence[WorkItem], wait_s: float) -> None:
         """Keep refused items from being leased for a moment, then give them back."""
@@ -137,20 +138,20 @@ class RecordedLeases:
     def _status_of(self, begun: _Begun, settled: Settled) -> RecordStatus | None:
         """Return what the record is to say; None while something of the lease is still to be settled."""
         if begun.open is None and settled.targets is not None:
-            begun.open = {each.n for each in settled.targets if each.suppressed is None and each.waits is None}
-            begun.is_more_open |= any(each.waits is not None for each in settled.targets)
+            sendable = [each for each in settled.targets if each.suppressed is None]
+            begun.open = {each.n for each in sendable if each.waits is None}
+            begun.is_whole &= len(begun.open) == len(sendable)
         for change in settled.changes:
             _note(begun, change)
         if settled.given_back:
             if begun.open is not None:
-                self._more_open[settled.notification.id] = begun.is_more_open
+                self._parts[settled.notification.id] = begun.is_whole
             return RecordStatus.FAILED
-        if begun.open and settled.verdict is None:
+        if settled.verdict is not None:
+            return RecordStatus.FAILED
+        if begun.open is None or begun.open:
             return None
-        if begun.open is None and settled.verdict is None:
-            return None
-        whole = begun.is_any_sent and not begun.is_more_open
-        return RecordStatus.DELIVERED if whole else RecordStatus.FAILED
+        return RecordStatus.DELIVERED if begun.is_whole else RecordStatus.FAILED
 
 
 def _note(begun: _Begun, change: Change) -> None:
@@ -159,14 +160,14 @@ def _note(begun: _Begun, change: Change) -> None:
         return
     if begun.open is not None:
         begun.open.discard(change.n)
-    begun.is_any_sent |= isinstance(settlement, Sent)
-    begun.is_more_open |= isinstance(settlement, Again | Parked | Unstarted)
+    begun.is_whole &= isinstance(settlement, Sent)
     if isinstance(settlement, Again) and settlement.spends_attempt:
         begun.retries += 1
 
 
-def _retries(item: WorkItem) -> int:
-    return max((each.retries for each in item.open_targets or ()), default=0)
+def _round_of(item: WorkItem) -> Round:
+    retries = max((each.retries for each in item.open_targets or ()), default=0)
+    return Round(item.notification.expires_at, retries)
 
 
 def _delivered(item: WorkItem, now: Instant) -> Settled:

@@ -19,8 +19,8 @@ from waypost.domain.sending_record import RecordStatus
 from waypost.domain.settlement import Change, Dead
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, MINUTE_MS, later
-from waypost.ports.sending_records import Acquired
-from waypost.ports.work import Lease, Settled
+from waypost.ports.sending_records import Acquired, Round
+from waypost.ports.work import Lease, Replay, Settled
 from waypost.runtime import recorded_leases
 from waypost.runtime.recorded_leases import RecordedLeases
 
@@ -96,7 +96,7 @@ async def test_what_failed_for_good_has_failed_in_both(place: Place) -> None:
 async def test_what_another_seems_to_be_at_is_given_back_until_its_lock_ends(place: Place) -> None:
     """S4-35, S4-16: it is not acknowledged, and nothing is lost when that worker died."""
     made, free = await place.accepted(), await place.accepted(user="bob")
-    await place.records.acquire({made.id: 0})
+    await place.records.acquire({made.id: Round(made.expires_at)})
     lease = await place.begin()
     assert [each.notification.id for each in lease.items] == [free.id]
     await settled(place, lease, sent(0, place.now))
@@ -114,21 +114,21 @@ async def test_what_another_seems_to_be_at_is_given_back_until_its_lock_ends(pla
 async def test_what_was_delivered_is_not_sent_again(place: Place) -> None:
     """A worker died between its record and the store: fresh, and routed."""
     fresh = await place.accepted()
-    await place.records.note({fresh.id: (R.DELIVERED, 0)})
+    await place.records.note({fresh.id: (R.DELIVERED, Round(fresh.expires_at, 0))})
     routed = await place.accepted(user="bob")
     lease = await place.lease()
     (item,) = [each for each in lease.items if each.notification.id == routed.id]
     (other,) = [each for each in lease.items if each.notification.id == fresh.id]
     await place.settle_first(lease, item, 1, again(0, place.now))
     await place.settle(lease, Settled(other.notification, given_back=True))
-    await place.records.note({routed.id: (R.DELIVERED, 1)})
+    await place.records.note({routed.id: (R.DELIVERED, Round(routed.expires_at, 1))})
     place.clock.advance(MINUTE_MS)
     assert (await place.begin()).items == ()
     assert [await place.status(each) for each in (fresh, routed)] == [N.SENT, N.SENT]
 
 
 async def test_it_is_delivered_once_nothing_is_open(place: Place) -> None:
-    """Of two targets one is tried again; its next lease ends it, whatever the first one came to."""
+    """Of two targets one is tried again; its next lease ends it."""
     made = await place.accepted()
     lease = await place.begin()
     await settled(place, lease, sent(0, place.now), count=2)
@@ -137,9 +137,20 @@ async def test_it_is_delivered_once_nothing_is_open(place: Place) -> None:
     assert await place.record(made) == (R.FAILED, 1)
     place.clock.advance(MINUTE_MS)
     lease = await place.begin()
+    await settled(place, lease, sent(1, place.now, attempt=2))
+    assert (await place.status(made), await place.record(made)) == (N.SENT, (R.DELIVERED, 1))
+
+
+async def test_what_was_sent_in_part_is_not_delivered(place: Place) -> None:
+    """Its replay sends the rest, which a record that says delivered would have kept from it."""
+    made = await place.accepted()
     refused = Dead("BadRequest", "refused", FailureClass.TERMINAL, letter=True)
-    await settled(place, lease, Change(1, 2, refused, place.now))
-    assert (await place.status(made), await place.record(made)) == (N.PARTIAL, (R.DELIVERED, 1))
+    await settled(place, await place.begin(), sent(0, place.now), Change(1, 1, refused, place.now), count=2)
+    assert (await place.status(made), await place.record(made)) == (N.PARTIAL, (R.FAILED, 0))
+    await place.accept(Replay(made.app, made.id, place.now, later(place.now, DAY_MS + 1)))
+    lease = await place.begin()
+    await settled(place, lease, sent(1, place.now))
+    assert (await place.status(made), await place.record(made)) == (N.SENT, (R.DELIVERED, 0))
 
 
 async def test_what_is_given_back_untouched_can_be_leased_at_once(place: Place) -> None:
@@ -154,11 +165,11 @@ async def test_what_is_given_back_untouched_can_be_leased_at_once(place: Place) 
 class Away:
     """Records that cannot be reached."""
 
-    async def acquire(self, retries: Mapping[NotificationId, int]) -> Sequence[Acquired]:
+    async def acquire(self, rounds: Mapping[NotificationId, Round]) -> Sequence[Acquired]:
         """See SendingRecords."""
         raise Unavailable("away")
 
-    async def note(self, came: Mapping[NotificationId, tuple[RecordStatus, int]]) -> None:
+    async def note(self, came: Mapping[NotificationId, tuple[RecordStatus, Round]]) -> None:
         """See SendingRecords."""
         raise Unavailable("away")
 

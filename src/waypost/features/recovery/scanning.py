@@ -75,7 +75,12 @@ def worker_name() -> str:
 async def _ghosts(ground: Ground, found: Sequence[Stuck]) -> list[NotificationId]:
     """Return those that were delivered by the record: these need no second look."""
     records = await _records(ground, [each.standing.id for each in found])
-    return [one for one, record in records.items() if record.status is RecordStatus.DELIVERED]
+    rounds = {each.standing.id: each.standing.expires_at for each in found}
+    return [one for one, record in records.items() if _is_ghost(record, rounds[one])]
+
+
+def _is_ghost(record: SendingRecord, expires_at: Instant) -> bool:
+    return record.status is RecordStatus.DELIVERED and record.is_of(expires_at)
 
 
 async def _heal_alerted_ghosts(ground: Ground, now: Instant) -> None:
@@ -86,7 +91,8 @@ async def _heal_alerted_ghosts(ground: Ground, now: Instant) -> None:
             page = await ground.store.recovery.alerts(query)
             records = await _records(ground, [each.notification_id for each in page])
             for one, record in records.items():
-                if record.status is RecordStatus.DELIVERED:
+                detail = await ground.store.views.detail(app, one)
+                if detail is not None and _is_ghost(record, detail.record.notification.expires_at):
                     with suppress(Unavailable):  # the next search tries again
                         (answer,) = await ground.work.amend([Recover(app, one, Remedy.SENT, GHOST)], now)
                         _tell_recovered(ground, answer, app, one, Remedy.SENT, GHOST)
@@ -104,7 +110,13 @@ def _tell_recovered(
 
 
 async def _records(ground: Ground, ids: Sequence[NotificationId]) -> dict[NotificationId, SendingRecord]:
-    return {} if ground.records is None or not ids else await ground.records.read(ids)
+    """Read the records of *ids*; none while Redis is away: then people have to look."""
+    if ground.records is None or not ids:
+        return {}
+    try:
+        return await ground.records.read(ids)
+    except Unavailable:
+        return {}
 
 
 async def _look_apart(ground: Ground, claimed: Claimed, record: SendingRecord | None, now: Instant) -> Concluded | None:

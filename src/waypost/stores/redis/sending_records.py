@@ -1,10 +1,11 @@
 """The records of senders in Redis, as simplens keeps them.
 
-    idempotency:<notification id>    JSON {"status": ..., "retry_count": ..., "updated_at": <milliseconds>}
+    idempotency:<notification id>    JSON {"status": ..., "retry_count": ..., "updated_at": <ms>, "expires_at": <ms>}
         ``processing`` is the lock of a worker and ends by itself; ``delivered`` and ``failed`` stay for longer
 
-One script decides for each key, on the server's clock. What was delivered stays so: a worker that comes late does not
-make a failure of it. Keys need not lie together, and any cluster will do; they have no prefix, as others read them.
+One script decides for each key, on the server's clock. What was delivered stays so: a worker that comes late makes no
+failure of it. A replay ends at another time, by which it is known, and is sent. Keys need not lie together, and any
+cluster will do; they have no prefix, as others read them.
 """
 
 from __future__ import annotations
@@ -17,25 +18,28 @@ import msgspec
 from waypost.domain.ids import NotificationId, format_id
 from waypost.domain.sending_record import RecordStatus, SendingRecord
 from waypost.domain.time import SECOND_MS
-from waypost.ports.sending_records import Acquired, Right
+from waypost.ports.sending_records import Acquired, Right, Round
 from waypost.stores.redis.commands import Redis, Script
 
 _WRITE: Final = """
-local function write(status, retries, kept_ms)
+local function write(status, retries, expires_at, kept_ms)
   local time = redis.call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  local record = {status = status, retry_count = tonumber(retries), updated_at = now}
+  local record = {status = status, retry_count = tonumber(retries), updated_at = now, expires_at = tonumber(expires_at)}
   redis.call('SET', KEYS[1], cjson.encode(record), 'PX', kept_ms)
 end
 local kept = redis.call('GET', KEYS[1])
-local status = kept and cjson.decode(kept).status
+local record = kept and cjson.decode(kept) or {}
+local function is_delivered(expires_at)
+  return record.status == 'delivered' and (not record.expires_at or record.expires_at == tonumber(expires_at))
+end
 """
 _ACQUIRE = Script(
     _WRITE
     + """
-if status == 'processing' then return {0, redis.call('PTTL', KEYS[1])} end
-if status == 'delivered' then return {0, -1} end
-write('processing', ARGV[1], ARGV[2])
+if record.status == 'processing' then return {0, redis.call('PTTL', KEYS[1])} end
+if is_delivered(ARGV[2]) then return {0, -1} end
+write('processing', ARGV[1], ARGV[2], ARGV[3])
 return {kept and 2 or 1, 0}
 """
 )
@@ -43,8 +47,8 @@ return {kept and 2 or 1, 0}
 _NOTE = Script(
     _WRITE
     + """
-if status == 'delivered' then return 0 end
-write(ARGV[1], ARGV[2], ARGV[3])
+if is_delivered(ARGV[3]) then return 0 end
+write(ARGV[1], ARGV[2], ARGV[3], ARGV[4])
 return 1
 """
 )
@@ -61,15 +65,15 @@ class RedisSendingRecords:
         self._lock_ms = lock_s * SECOND_MS
         self._kept_ms = kept_s * SECOND_MS
 
-    async def acquire(self, retries: Mapping[NotificationId, int]) -> Sequence[Acquired]:
+    async def acquire(self, rounds: Mapping[NotificationId, Round]) -> Sequence[Acquired]:
         """See SendingRecords."""
-        asked = [_ACQUIRE([_key(one)], count, self._lock_ms) for one, count in retries.items()]
+        asked = [_ACQUIRE([_key(one)], each.retries, each.expires_at, self._lock_ms) for one, each in rounds.items()]
         return [_acquired(*reply) for reply in await self._redis.execute(asked)]
 
-    async def note(self, came: Mapping[NotificationId, tuple[RecordStatus, int]]) -> None:
+    async def note(self, came: Mapping[NotificationId, tuple[RecordStatus, Round]]) -> None:
         """See SendingRecords."""
         await self._redis.execute(
-            [_NOTE([_key(one)], status, count, self._kept_ms) for one, (status, count) in came.items()]
+            [_NOTE([_key(one)], status, of.retries, of.expires_at, self._kept_ms) for one, (status, of) in came.items()]
         )
 
     async def read(self, ids: Sequence[NotificationId]) -> dict[NotificationId, SendingRecord]:

@@ -52,7 +52,7 @@ _WALK = (
     f" WHERE due_at IS NULL AND finished_at IS NULL AND id > ? AND id < ?{_OF_ROW} ORDER BY id LIMIT ?"
 )
 _STANDING = (
-    "SELECT id, app, created_at, scheduled_at, due_at, urgency, retry_policy FROM notification"
+    "SELECT id, app, expires_at, created_at, scheduled_at, due_at, urgency, retry_policy FROM notification"
     " WHERE id IN ({keys}) AND finished_at IS NULL"
 )
 _RECEIPTS = f"SELECT {RECEIPT} FROM receipt WHERE notification_id IN ({{keys}})"  # noqa: S608 - a list of columns
@@ -89,12 +89,13 @@ def standing(connection: Connection, ids: Sequence[NotificationId]) -> list[Stan
     """Read how those of *ids* stand that are not final."""
     rows = list(select_in(connection, _STANDING, ids))
     receipts: dict[NotificationId, list[Receipt]] = {}
-    for row in select_in(connection, _RECEIPTS, [row[0] for row in rows if row[4] is None]):
+    for row in select_in(connection, _RECEIPTS, [row[0] for row in rows if row[5] is None]):
         receipts.setdefault(row[0], []).append(receipt_of(row))
     return [
         Standing(
             app,
             one,
+            expires_at,
             created_at,
             scheduled_at,
             due_at,
@@ -102,5 +103,5 @@ def standing(connection: Connection, ids: Sequence[NotificationId]) -> list[Stan
             policy,
             tuple(receipts.get(one, ())),
         )
-        for one, app, created_at, scheduled_at, due_at, urgency, policy in rows
+        for one, app, expires_at, created_at, scheduled_at, due_at, urgency, policy in rows
     ]
