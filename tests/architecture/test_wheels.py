@@ -14,8 +14,6 @@ from tests.architecture.trees import ROOT
 FOR_DEVELOPERS = {"bench", "lab"}
 RUN_BY_OTHERS = ("waypost.stores.sql.migrations.", "waypost.v1.")
 """Alembic runs the revisions by their folder; the stubs of ``waypost.v1`` are for callers."""
-NOT_PLUGGED_IN = {"waypost.stores.redis.schedule"}
-"""Parts that requirements name as partly there: tested, and in no stack yet."""
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +78,7 @@ def test_nothing_that_tests_alone_use_is_installed() -> None:
         if not module.endswith(".__main__") and not module.startswith(RUN_BY_OTHERS)
         if f'"{module}' not in texts
     }
-    assert unused == NOT_PLUGGED_IN
+    assert unused == set()
 
 
 @pytest.mark.parametrize("command", [["lab"], ["lab", "check", "--list"], ["bench", "kernel"], ["demo", "--once"]])
