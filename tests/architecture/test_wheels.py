@@ -14,8 +14,6 @@ from tests.architecture.trees import ROOT
 FOR_DEVELOPERS = {"bench", "contract", "lab"}
 RUN_BY_OTHERS = ("waypost.stores.sql.migrations.", "waypost.v1.")
 """Alembic runs the revisions by their folder; the stubs of ``waypost.v1`` are for callers."""
-NOT_PLUGGED_IN = {"waypost.stores.redis.schedule"}
-"""Parts that requirements name as partly there: tested, and in no stack yet."""
 
 FOR_PLUG_INS = {"waypost.channels.push.provider", "waypost.runtime.courier_sender"}
 """Parts that senders in packages of their own are made with, such as those in ``examples/``."""
@@ -83,7 +81,7 @@ def test_nothing_that_tests_alone_use_is_installed() -> None:
         if not module.endswith(".__main__") and not module.startswith(RUN_BY_OTHERS)
         if f'"{module}' not in texts
     }
-    assert unused == NOT_PLUGGED_IN | FOR_PLUG_INS
+    assert unused == FOR_PLUG_INS
 
 
 @pytest.mark.parametrize("command", [["lab"], ["lab", "check", "--list"], ["bench", "kernel"], ["demo", "--once"]])

@@ -20,7 +20,7 @@ _FORMAT = b"\x01"
 
 
 class Topics(Protocol):
-    """Where what was claimed is published."""
+    """The topics that what was claimed is published to."""
 
     @property
     def by_channel(self) -> bool:
