@@ -66,6 +66,7 @@ def context_of(  # noqa: PLR0913 - one of each that deliveries work with
         telemetry=telemetry,
         facts=facts,
         routes=stack_parts.routes,
+        timer=config.timer,
     )
 
 

@@ -20,6 +20,7 @@ from waypost.entrypoints.rest.settings import RestSettings
 from waypost.ports.promises import Promise
 from waypost.runtime.listening import Listen
 from waypost.runtime.roles import Role
+from waypost.runtime.timer import TimerSettings
 from waypost.stores.cassandra.settings import CassandraSettings
 from waypost.stores.kafka.settings import KafkaSettings, KafkaSourceSettings
 from waypost.stores.redis.settings import RedisSettings, RedisSourceSettings
@@ -230,6 +231,8 @@ class Config(Struct, frozen=True, kw_only=True):
     """Seconds that a stopping process waits for requests and deliveries in flight. Then it closes their connections."""
     lanes: dict[Lane, LaneSettings] = {}
     """What each lane may use; lanes never wait for each other."""
+    timer: TimerSettings = TimerSettings()
+    """How often, and how much at a time, what is due is released."""
     limits: LimitSettings = LimitSettings()
     """Limits beyond which requests are refused."""
     rest: RestSettings = RestSettings()
