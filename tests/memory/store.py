@@ -123,6 +123,7 @@ class MemoryStore:
         self.journal: list[JournalRow] = []
         self.positions: dict[str, int] = {}
         self.devices: dict[tuple[AppId, UserId, DeviceId], Device] = {}
+        self.devices_stopped_at: dict[tuple[AppId, UserId, DeviceId], Instant] = {}
         self.keys: dict[str, ApiKey] = {}
         self.jobs: dict[JobId, JobRow] = {}
         self.told: dict[NotificationId, Told] = {}

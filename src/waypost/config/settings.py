@@ -17,6 +17,7 @@ from waypost.domain.retry import RetryRules
 from waypost.domain.submission import Defaults
 from waypost.entrypoints.grpc.settings import GrpcSettings
 from waypost.entrypoints.rest.settings import RestSettings
+from waypost.pipeline.age import DeviceAges
 from waypost.ports.promises import Promise
 from waypost.runtime.listening import Listen
 from waypost.runtime.roles import Role
@@ -101,6 +102,8 @@ class AppSettings(Struct, frozen=True, kw_only=True):
     """What holds where a caller is silent."""
     device_cap: Annotated[int, Meta(ge=0, le=50)] = 10
     """Active devices of a user. Above it, the one seen longest ago is deactivated; 0 means no cap."""
+    dead_devices: Literal["keep", "delete"] = "keep"
+    """Whether the row of a device whose token is dead is kept, deactivated (`keep`), or deleted (`delete`)."""
     retry: RetryRules = RetryRules()
     """Which retry policy answers which failure."""
     issuers: dict[IssuerName, IssuerSettings] = {}
@@ -155,6 +158,8 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
     """Days after which finished notifications and their receipts are deleted."""
     audit_days: Annotated[int, Meta(ge=1)] = 365
     """Days after which audit entries are deleted."""
+    devices: DeviceAges = DeviceAges()
+    """How long devices are kept."""
 
 
 class SourceSettings(Struct, frozen=True, kw_only=True):

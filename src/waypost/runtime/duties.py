@@ -12,9 +12,10 @@ from msgspec import Struct
 
 from waypost.domain.amendment import Withdraw
 from waypost.domain.errors import Unavailable
-from waypost.domain.ids import NotificationId, format_id
+from waypost.domain.ids import AppId, NotificationId, format_id
 from waypost.domain.notification import Lane
 from waypost.domain.time import DAY_MS, Instant, later
+from waypost.pipeline.age import NOTHING, DeviceAges, age
 from waypost.pipeline.erase import erase
 from waypost.pipeline.expand import Failures, Paces, expand
 from waypost.pipeline.report import READER, report
@@ -37,6 +38,7 @@ REPORT_S = 0.25
 RECORD_S = 0.05
 SWEEP_S = 60.0
 ERASE_S = 2.0
+AGE_S = 60.0
 ERASURES_AT_ONCE = 10
 EXPAND_S = 0.1
 TIDY_S = 0.5
@@ -74,6 +76,9 @@ class DutyContext(Struct, frozen=True):
     """The duties of features."""
     erases: Sequence[Callable[[Erasure], Awaitable[None]]] = ()
     """Functions that remove a user from the rows of features."""
+    deletes_dead: frozenset[AppId] = frozenset()
+    """The apps whose dead devices are deleted."""
+    ages: DeviceAges = DeviceAges()
     drops: Mapping[str, Callable[[Instant], Awaitable[int]]] = {}
     """Functions that delete a page of old rows of a feature, by its name."""
 
@@ -95,6 +100,7 @@ class Duties:
         self._expanded = expanded
         self._paces = Paces()
         self._failures = Failures()
+        self._aged_on = -1
         self._stopping = False
         for app in context.routing.credentials:  # there from the start, so that an alert sees the first one as a change
             context.telemetry.count(Metric.BULK_FAILED, 0, app=app)
@@ -106,6 +112,7 @@ class Duties:
             Duty(Role.RECORDER, "record", RECORD_S, self._record),
             Duty(Role.SWEEP, "sweep", SWEEP_S, self._sweep),
             Duty(Role.SWEEP, "erase", ERASE_S, self._erase),
+            Duty(Role.SWEEP, "age", AGE_S, self._age),
             Duty(Role.EXPAND, "expand", EXPAND_S, self._expand),
             Duty(Role.EXPAND, "tidy", TIDY_S, self._tidy),
             *(
@@ -127,7 +134,8 @@ class Duties:
 
     async def _report(self) -> None:
         """Tell the registry what was settled."""
-        while (page := await report(self._duty_context.journal, self._duty_context.devices)).rows:
+        context = self._duty_context
+        while (page := await report(context.journal, context.devices, context.deletes_dead)).rows:
             if page.evicted:
                 self._context.telemetry.event(Event.TOKENS_EVICTED, count=page.evicted)
                 self._context.telemetry.count(Metric.EVICTED, page.evicted)
@@ -214,6 +222,17 @@ class Duties:
             self._surprised("sweep", error, part=part)
         went = {name: n for name, n in msgspec.structs.asdict(swept).items() if name != "failed"}
         self._context.telemetry.event(Event.SWEEP_DONE, **went)
+
+    async def _age(self) -> None:
+        """Let devices age, once a day; where it fails, the next round tries again."""
+        now, ages = self._context.clock.now(), self._duty_context.ages
+        if now // DAY_MS == self._aged_on or ages == DeviceAges():
+            return
+        for app in self._context.routing.credentials:
+            aged = await age(self._duty_context.devices, app, ages, now)
+            if aged != NOTHING:
+                self._context.telemetry.event(Event.DEVICES_AGED, app=app, **msgspec.structs.asdict(aged))
+        self._aged_on = now // DAY_MS
 
     def _surprised(self, stage: str, error: str, **member: str) -> None:
         """Report that one item of a duty was passed over."""

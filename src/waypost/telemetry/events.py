@@ -71,6 +71,7 @@ class Event(Enum):
     REGISTRY_AWAY = ("registry.away", Level.ERROR)
     REGISTRY_BACK = ("registry.back", Level.INFO)
     TOKENS_EVICTED = ("tokens.evicted", Level.INFO)
+    DEVICES_AGED = ("devices.aged", Level.INFO)
     TOKENS_SUSPECT = ("tokens.suspect", Level.ERROR)
     TOKENS_TRUSTED = ("tokens.trusted", Level.INFO)
     LOG_DROPPED = ("log.dropped", Level.WARNING)

@@ -155,7 +155,9 @@ device = Table(
     Column("locale", Text),
     Column("active", Integer, nullable=False),
     Column("token_use", Text, nullable=False),
+    Column("deactivated_at", Integer),  # set while it is not active
     Index("device_token", "app", "token_hash", unique=True, sqlite_where=text("active = 1")),
+    Index("device_inactive", "app", "deactivated_at", sqlite_where=text("active = 0")),
     sqlite_with_rowid=False,
 )
 
