@@ -26,3 +26,14 @@ class MemoryRetention:
             del rows[one]
             self._store.marks.pop(one, None)
         return len(old)
+
+    async def drop_hidden(self, n: int) -> int:
+        """See Retention."""
+        rows, marks = self._store.rows, self._store.marks
+        hidden = [
+            one for one, row in rows.items() if row.is_final and one in marks and marks[one].hidden_at is not None
+        ]
+        for one in hidden[:n]:
+            del rows[one]
+            del marks[one]
+        return len(hidden[:n])

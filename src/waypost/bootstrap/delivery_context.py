@@ -103,4 +103,5 @@ def chores_of(config: Config, store: Store, stack_parts: StackParts, devices: De
         stack_parts.shares_recording,
         deletes_dead=frozenset(app for app, chosen in config.apps.items() if chosen.dead_devices == "delete"),
         ages=config.retention.devices,
+        deletes_erased=config.retention.erased == "delete",
     )

@@ -160,6 +160,10 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
     """Days after which audit entries are deleted."""
     devices: DeviceAges = DeviceAges()
     """How long devices are kept."""
+    erased: Literal["keep", "delete"] = "keep"
+    """What is left of an erased user's notifications: receipts without the person (`keep`), or nothing (`delete`)."""
+    hidden: Literal["keep", "delete"] = "keep"
+    """What becomes of a finished notification that its user deleted under `/api`: kept for the app, or deleted."""
 
 
 class SourceSettings(Struct, frozen=True, kw_only=True):

@@ -79,6 +79,8 @@ class DutyContext(Struct, frozen=True):
     deletes_dead: frozenset[AppId] = frozenset()
     """The apps whose dead devices are deleted."""
     ages: DeviceAges = DeviceAges()
+    deletes_erased: bool = False
+    """Whether nothing is left of an erased user's notifications."""
     drops: Mapping[str, Callable[[Instant], Awaitable[int]]] = {}
     """Functions that delete a page of old rows of a feature, by its name."""
 
@@ -202,6 +204,7 @@ class Duties:
                 erasure,
                 self._context.clock.now(),
                 duty_context.erases,
+                deletes=duty_context.deletes_erased,
             )
         except Unavailable:
             return  # the store or the registry reports its outage itself

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from waypost.features.parts import Parts
+from waypost.domain.time import Instant
+from waypost.features.parts import Ground, Parts
+from waypost.pipeline.sweep import PAGE
 from waypost.stores.sql.added import AddedTable
 
 _MARK: Final = (
@@ -12,4 +14,10 @@ _MARK: Final = (
     " (notification_id {blob} NOT NULL PRIMARY KEY, read_at {number}, hidden_at {number}){layout}"
 )
 
-PARTS = Parts(tables=(AddedTable("mark", _MARK, of_notification=True),))
+
+async def drop_hidden(ground: Ground, now: Instant) -> int:
+    """Delete a page of what readers hid, where ``retention.hidden`` says so."""
+    return await ground.store.retention.drop_hidden(PAGE) if ground.config.retention.hidden == "delete" else 0
+
+
+PARTS = Parts(tables=(AddedTable("mark", _MARK, of_notification=True),), drops=drop_hidden)

@@ -259,6 +259,7 @@ mark = Table(
     Column("notification_id", BLOB, primary_key=True),  # its row may still be to come (in a log), or gone already
     Column("read_at", Integer),
     Column("hidden_at", Integer),
+    Index("mark_hidden", "notification_id", sqlite_where=text("hidden_at IS NOT NULL")),
     sqlite_with_rowid=False,
 )
 

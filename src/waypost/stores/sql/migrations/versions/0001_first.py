@@ -100,6 +100,7 @@ CREATE TABLE opt_out (
     app TEXT NOT NULL, user_id TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (app, user_id)
 ) WITHOUT ROWID;
 CREATE TABLE mark (notification_id BLOB NOT NULL PRIMARY KEY, read_at INTEGER, hidden_at INTEGER) WITHOUT ROWID;
+CREATE INDEX mark_hidden ON mark (notification_id) WHERE hidden_at IS NOT NULL;
 CREATE TABLE erasure (
     id BLOB NOT NULL PRIMARY KEY, app TEXT NOT NULL, user_id TEXT, tombstone TEXT NOT NULL, asked_at INTEGER NOT NULL,
     finished_at INTEGER
@@ -204,6 +205,7 @@ CREATE TABLE bulk_count (
 ) WITH (fillfactor = 20);
 CREATE TABLE opt_out (app text NOT NULL, user_id text NOT NULL, at bigint NOT NULL, PRIMARY KEY (app, user_id));
 CREATE TABLE mark (notification_id bytea PRIMARY KEY, read_at bigint, hidden_at bigint);
+CREATE INDEX mark_hidden ON mark (notification_id) WHERE hidden_at IS NOT NULL;
 CREATE TABLE erasure (
     id bytea PRIMARY KEY, app text NOT NULL, user_id text, tombstone text NOT NULL, asked_at bigint NOT NULL,
     finished_at bigint
