@@ -39,6 +39,7 @@ def _of_features() -> Mapping[str, str]:
         "backup": "waypost.cli.copies:backup",
         "restore": "waypost.cli.copies:restore",
         "move": "waypost.cli.moving:move",
+        "views": "waypost.cli.views:views",
         "lab": "waypost.cli.lab:lab",
         "bench": "waypost.cli.bench:bench",
     },
@@ -56,8 +57,8 @@ def waypost() -> None:
       waypost keys create --app demo --caller me   a key for the commands that speak to the API
 
     send, show, bulk, devices, users, dead, audit, outbox, explain and dedup speak to the API: give its address with
-    --url or WAYPOST_URL, and the key in WAYPOST_API_KEY. keys, migrate, backup, restore, move, check-config, and
-    devices export, import and warm, read the configuration and open the store themselves; apns and fcm read it and
+    --url or WAYPOST_URL, and the key in WAYPOST_API_KEY. keys, migrate, backup, restore, move, views, check-config,
+    and devices export, import and warm, read the configuration and open the store themselves; apns and fcm read it and
     speak to Apple and to Google.
     """
 
