@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
@@ -23,6 +22,7 @@ from waypost.domain.device import Platform, Registration
 from waypost.domain.ids import DeviceId, UserId, created_at, format_id
 from waypost.domain.notification import Notification
 from waypost.domain.time import DAY_MS, MINUTE_MS, Instant, later
+from waypost.stores.sql.connection import connect, database_path
 from waypost.stores.sql.named_views import NAMED, statements
 
 pytestmark = pytest.mark.asyncio
@@ -63,7 +63,7 @@ def _opened(url: str) -> Iterator[Any]:
         with psycopg.connect(url, autocommit=True) as server:
             yield server
     else:
-        with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as file:
+        with closing(connect(database_path(url))) as file:
             yield file
 
 
