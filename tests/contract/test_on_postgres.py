@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
+import msgspec
 import psycopg
 import pytest
 import pytest_asyncio
@@ -237,19 +238,47 @@ async def test_once_a_server_is_known_to_be_away_requests_are_refused_before_any
         under_test = SqlUnderTest(emptied_postgres.replace(f":{postgres.ports[0]}/", f":{network.port}/"))
         await under_test.open()
         bench = Bench(under_test, (await under_test.open_workers(1))[0])
+
+        async def accepts() -> bool:
+            with contextlib.suppress(Unavailable):
+                return bool(await bench.accepted())
+            return False
+
+        await until(accepts, "it accepts")
         async with network.refusing():
             with pytest.raises(Unavailable):
                 await bench.accepted()
             with pytest.raises(Unavailable) as refused:
                 bench.accept(notification(bench.now)).send(None)
             assert refused.value.code is ErrorCode.STORAGE_AWAY
+        await until(accepts, "it accepts again")
+        await under_test.close()
 
-        async def back() -> bool:
+
+@pytest.mark.asyncio
+async def test_a_server_that_hangs_is_waited_for_once_and_opens_the_way_when_it_answers(
+    postgres: Postgres, emptied_postgres: str
+) -> None:
+    """Past the threshold (``lock_timeout_s``) whoever comes is refused at the door (requirement S3-104)."""
+    async with before(HOST, postgres.ports[0]) as network:
+        under_test = SqlUnderTest(emptied_postgres.replace(f":{postgres.ports[0]}/", f":{network.port}/"))
+        under_test._settings = msgspec.structs.replace(under_test._settings, lock_timeout_s=0.5)
+        await under_test.open()
+        bench = Bench(under_test, (await under_test.open_workers(1))[0])
+        commits = under_test._workers[id(bench.worker)].database.commits
+
+        async def accepts() -> bool:
             with contextlib.suppress(Unavailable):
-                return bool(await bench.accepted())
+                return commits.pressure().share < 1 and bool(await bench.accepted())
             return False
 
-        await until(back, "it accepts again")
+        await until(accepts, "it accepts")
+        with network.stalled():
+            with pytest.raises(Unavailable) as refused:
+                await bench.accepted()
+            assert refused.value.code in (ErrorCode.STORAGE_BUSY, ErrorCode.STORAGE_AWAY)
+            assert commits.pressure().share >= 1, "intake refuses before it asks the store"
+        await until(accepts, "it accepts again")
         await under_test.close()
 
 

@@ -70,6 +70,7 @@ class Event(Enum):
     WEBHOOK_DISABLED = ("webhook.disabled", Level.ERROR)
     REGISTRY_AWAY = ("registry.away", Level.ERROR)
     REGISTRY_BACK = ("registry.back", Level.INFO)
+    REGISTRY_NODES = ("registry.nodes", Level.WARNING)
     TOKENS_EVICTED = ("tokens.evicted", Level.INFO)
     DEVICES_AGED = ("devices.aged", Level.INFO)
     TOKENS_SUSPECT = ("tokens.suspect", Level.ERROR)

@@ -140,6 +140,12 @@ class Metric(Enum):
         ("cache", "result"),
         "Keys looked up in a cache, by what came of it",
     )
+    REGISTRY_NODES_AWAY = (
+        "waypost_registry_nodes_away",
+        MetricKind.MAXIMUM,
+        (),
+        "Nodes of the registry of devices that take no connection",
+    )
     BULK_FAILED = ("waypost_bulk_failed_total", MetricKind.COUNTER, ("app",), "Bulk jobs stopped as their walk failed")
     LOG_DROPPED = ("waypost_log_dropped_total", MetricKind.COUNTER, (), "Lines of the log dropped, as nobody read it")
     EVICTED = ("waypost_tokens_evicted_total", MetricKind.COUNTER, (), "Dead tokens deactivated")

@@ -20,6 +20,7 @@ from waypost.runtime.clock import SystemClock
 from waypost.runtime.time_slices import slices
 from waypost.stores.cassandra import partition
 from waypost.stores.cassandra.link import CONNECT_PAUSE_S, CassandraLink
+from waypost.stores.cassandra.nodes import NodeWatch
 from waypost.stores.cassandra.partition import StoredDevice
 from waypost.stores.cassandra.registering import erase, forget, owner_of, register
 from waypost.stores.cassandra.session import Row
@@ -61,6 +62,7 @@ class CassandraDevices:
         self._link = CassandraLink(settings, migrates=migrates)
         self._telemetry = telemetry or Silent()
         self._clock = clock or SystemClock()
+        self.nodes = NodeWatch(self._link, self._telemetry)
         self._is_away = False
         self._asking = asyncio.Semaphore(LOOK_UPS_AT_ONCE)
         self._users = [asyncio.Lock() for _ in range(TURNS)]
