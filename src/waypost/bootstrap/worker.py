@@ -129,7 +129,7 @@ async def work(
         intake = intake_of(config, on.stack_parts, on.dedup, context, on.devices, worker)
         streams = stream_intakes(config, intake, slot, telemetry, limits)
         held = held_by(sections, credentials if worker.delivers else {}, tls)
-        reloader = CredentialReloader(held, clock, telemetry, warns=slot == 0)
+        reloader = CredentialReloader(held, clock, telemetry, warns=slot == 0, rehearsals=sections.rehearsals)
         heed_hangups(reloader.hurry)
         tokens = tokens_of(config, clock, telemetry)
         api = api_of(

@@ -57,6 +57,7 @@ class Event(Enum):
     STORE_MONTHS = ("store.months", Level.WARNING)
     CREDENTIAL_DENIED = ("credential.denied", Level.ERROR)
     CREDENTIAL_ENDING = ("credential.ending", Level.WARNING)
+    CREDENTIAL_UNREHEARSED = ("credential.unrehearsed", Level.WARNING)
     CREDENTIAL_RELOADED = ("credential.reloaded", Level.INFO)
     CREDENTIAL_REFUSED = ("credential.refused", Level.ERROR)
     BREAKER_OPENED = ("breaker.opened", Level.WARNING)
