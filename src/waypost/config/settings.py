@@ -99,7 +99,7 @@ class AppSettings(Struct, frozen=True, kw_only=True):
     expires_on: dict[str, dt.date] = {}
     """The day (UTC) on which a channel's key expires. Needed only for keys; certificates carry their own date."""
     rehearsed_on: dict[str, dt.date] = {}
-    """The day (UTC) on which renewing a channel's credential was last rehearsed in staging; the log warns a year later."""
+    """The day (UTC) on which renewing a channel's key was last rehearsed in staging; the log warns a year later."""
     defaults: Defaults = Defaults()
     """What holds where a caller is silent."""
     device_cap: Annotated[int, Meta(ge=0, le=50)] = 10
