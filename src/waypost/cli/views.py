@@ -30,9 +30,7 @@ def views(vocabulary: str, drops: bool, config_path: Path | None, as_json: bool)
       waypost views notify --drop | sqlite3 waypost.db
     """
     config, _ = read_config(config_path)
-    from waypost.domain.vocabulary import Vocabulary
-    from waypost.stores.sql.named_views import statements
-    from waypost.stores.sql.settings import is_postgres
+    from waypost.bootstrap.named_views import views_of
 
-    made = statements(Vocabulary(vocabulary), is_postgres=is_postgres(config.store.url), drops=drops)
+    made = views_of(config, vocabulary, drops=drops)
     print_json({"statements": made}) if as_json else click.echo("\n".join(made))

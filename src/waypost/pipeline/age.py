@@ -15,7 +15,7 @@ PAGE = 1_000
 
 
 class DeviceAges(Struct, frozen=True, kw_only=True):
-    """How long devices are kept; unset, they are kept for ever."""
+    """The ages at which devices end; unset, they are kept for ever."""
 
     unused_days: Annotated[int, Meta(ge=1)] | None = None
     """Days without a registration and without a successful send after which a device is deactivated. Unset: never."""

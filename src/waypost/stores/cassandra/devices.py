@@ -220,7 +220,10 @@ class CassandraDevices:
         return True if await partition.change(self._link, was, parts) else None
 
     async def _delete(self, app: AppId, user_id: UserId, is_meant: Callable[[StoredDevice], bool]) -> int | None:
-        """Delete rows; their tokens are given up first, so that what an attempt leaves is found by the devices."""
+        """Delete rows of inactive devices; their tokens are given up first, so that an attempt's rest is found by them.
+
+        One that registers meanwhile has its token by another claim.
+        """
         was = await partition.read(self._link, app, user_id)
         meant = [held for held in was.devices if is_meant(held)]
         if not meant:
@@ -241,14 +244,12 @@ class CassandraDevices:
         def is_dead(device: Device) -> bool:
             return device.token_hash == one.token_hash and device.last_seen_at < one.seen_before
 
-        def is_dead_here(held: StoredDevice) -> bool:
-            return held.device.active and is_dead(held.device)
+        def is_stopped(held: StoredDevice) -> bool:
+            return not held.device.active and held.device.token_hash == one.token_hash
 
-        stopped: int
-        if one.deletes:
-            stopped = await self._in_turn(one.app, user_id, lambda: self._delete(one.app, user_id, is_dead_here))
-        else:
-            stopped = await self._in_turn(one.app, user_id, lambda: self._stop(one.app, user_id, is_dead))
+        stopped = await self._in_turn(one.app, user_id, lambda: self._stop(one.app, user_id, is_dead))
+        if stopped and one.deletes:
+            await self._in_turn(one.app, user_id, lambda: self._delete(one.app, user_id, is_stopped))
         return (one.app, user_id) if stopped else None
 
     async def _touch(self, use: Use) -> None:
