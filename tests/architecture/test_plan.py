@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from waypost.domain.bulk import PIECE, PIECES_LIMIT
+from waypost.pipeline.expand import WAITING_LIMIT
+
 PAGE = (Path(__file__).parents[2] / "docs" / "internals" / "capacity.md").read_text(encoding="utf-8")
 UNITS = {"B": 1, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 A_DAY = 100_000_000
@@ -50,6 +53,18 @@ def test_rates_follow_from_a_hundred_million_a_day() -> None:
     assert [int(each.replace(",", "")) for each in said.groups()] == [
         pytest.approx(figure, rel=0.001) for figure in (average, tasks, average * 10, tasks * 10)
     ]
+
+
+def test_a_broadcast_to_400_million_follows_from_its_pieces() -> None:
+    """Requirement S1-119: pieces, what waits of them, and the hours at the peak."""
+    section = PAGE.split("### A broadcast to 400 million users")[1].split("\n### ")[0]
+    users, peak = 400_000_000, A_DAY * DEVICES_A_USER * 10 / 86_400
+    said = [float(each.replace(",", "")) for each in re.findall(r"\d[\d,]*(?:\.\d+)?", section)]
+    for figure in (users // PIECE, PIECE, WAITING_LIMIT, WAITING_LIMIT // PIECE, users // 10_000, PIECES_LIMIT):
+        assert float(figure) in said, figure
+    assert users // PIECE < PIECES_LIMIT
+    hours = users * DEVICES_A_USER / peak / 3_600
+    assert any(each == pytest.approx(hours, rel=0.01) for each in said), hours
 
 
 def test_a_hundred_times_as_much_follows_from_the_same() -> None:

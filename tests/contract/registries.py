@@ -40,7 +40,7 @@ class CassandraUnderTest:
 
     def __init__(self, settings: CassandraSettings) -> None:
         self.clock = StoppedClock()
-        self.devices = CassandraDevices(settings)
+        self.devices = CassandraDevices(settings, clock=self.clock)
 
 
 class CachedUnderTest:

@@ -87,6 +87,7 @@ class SqlUnderTest:
 
     def __init__(self, url: str) -> None:
         self.clock = StoppedClock()
+        self.url = url
         self.telemetry: Telemetry = Silent()
         """Of the workers that are opened from now on."""
         self._settings = settings_of(url)

@@ -130,7 +130,7 @@ class MemoryUnderTest:
         self.clock = StoppedClock()
         self._store = MemoryStore()
         self.views = MemoryViews(self._store, self.clock)
-        self.devices = MemoryDevices(self._store)
+        self.devices = MemoryDevices(self._store, self.clock)
         self.journal = MemoryJournal(self._store)
         self.keys = MemoryKeys(self._store)
         self.dedup = MemoryDedup(self._store, self.clock)

@@ -43,17 +43,15 @@ async def asked(bench: Bench, user: UserId = HER) -> Erasure:
     return await bench.store.erasures_of(bench.worker).ask(order)
 
 
-async def passed(bench: Bench, order: Erasure) -> Erased:
-    erasures = bench.store.erasures_of(bench.worker)
-    return await erase(
-        erasures, bench.store.devices, bench.worker, order, bench.now, bench.store.strikes_of(bench.worker)
-    )
+async def passed(bench: Bench, order: Erasure, *, deletes: bool = False) -> Erased:
+    erasures, strikes = bench.store.erasures_of(bench.worker), bench.store.strikes_of(bench.worker)
+    return await erase(erasures, bench.store.devices, bench.worker, order, bench.now, strikes, deletes=deletes)
 
 
-async def carried_out(bench: Bench, order: Erasure) -> None:
+async def carried_out(bench: Bench, order: Erasure, *, deletes: bool = False) -> None:
     """Pass over it until it is done."""
     for _ in range(10):
-        if (await passed(bench, order)).finished:
+        if (await passed(bench, order, deletes=deletes)).finished:
             return
         bench.clock.advance(MINUTE_MS)
     raise AssertionError("it does not come to an end")
@@ -85,6 +83,27 @@ async def test_what_is_final_stays_without_the_person_and_adds_up(bench: Bench) 
     assert await bench.store.views.history(HistoryQuery(APP, HER)) == []
     for untouched in (others, foreign):
         assert (await bench.detail(untouched)).record.notification.content == untouched.content
+
+
+async def test_where_it_deletes_nothing_is_left_of_devices_notifications_and_receipts(bench: Bench) -> None:
+    """Where ``retention.erased`` is ``delete`` (requirement S3-26): another's stay."""
+    await registered(bench, HER, "device")
+    done, waiting, others = told(bench), told(bench), told(bench, UserId("bob"))
+    for made in (done, others):
+        await bench.accept(made)
+        lease, item = await bench.take_one()
+        assert await bench.settle_first(lease, item, 1, sent(0, bench.now, provider_id=f"{MARKER}-id")) == []
+    await bench.accept(waiting)
+    await bench.store.feed.mark(marking(done, Mark.READ, bench.now))
+    await carried_out(bench, await asked(bench), deletes=True)
+    for gone in (done, waiting):
+        assert await bench.store.views.detail(APP, gone.id) is None
+    assert (await bench.detail(others)).record.notification.content == others.content
+    assert await bench.store.devices.of_user(APP, HER, inactive=True) == []
+    assert {status: n for status, n in (await bench.store.views.balance()).items() if n} == {"sent": 1}
+    if isinstance(bench.store, SqlUnderTest):
+        left = {name for name, value in await bench.store.cells() if value in (done.id, waiting.id)}
+        assert left <= {"journal"}
 
 
 async def test_what_is_open_is_withdrawn_first_and_what_is_leased_is_waited_for(bench: Bench) -> None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
+import msgspec
 import psycopg
 import pytest
 import pytest_asyncio
@@ -120,8 +121,8 @@ def test_a_get_looks_into_one_month(emptied_postgres: str) -> None:
 
 
 @pytest_asyncio.fixture
-async def store(emptied_postgres: str) -> AsyncIterator[SqlUnderTest]:
-    """An empty store."""
+async def alone(emptied_postgres: str) -> AsyncIterator[SqlUnderTest]:
+    """An empty store, on PostgreSQL alone."""
     opened = SqlUnderTest(emptied_postgres)
     await opened.open()
     yield opened
@@ -135,8 +136,8 @@ def asked(url: str, sql: str) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.asyncio
-async def test_rows_lie_in_their_month(store: SqlUnderTest, emptied_postgres: str) -> None:
-    bench = Bench(store, (await store.open_workers(1))[0])
+async def test_rows_lie_in_their_month(alone: SqlUnderTest, emptied_postgres: str) -> None:
+    bench = Bench(alone, (await alone.open_workers(1))[0])
     made = await bench.accepted()
     lease_, item = await bench.take_one()
     await bench.settle(lease_, Settled(item.notification, (sent(0, bench.now),), targets(1)))
@@ -146,17 +147,39 @@ async def test_rows_lie_in_their_month(store: SqlUnderTest, emptied_postgres: st
 
 
 @pytest.mark.asyncio
+async def test_the_receipts_of_a_commit_travel_as_one_copy(alone: SqlUnderTest) -> None:
+    """However many they are, they are as many statements as those of one notification (requirement S1-64)."""
+    bench = Bench(alone, (await alone.open_workers(1))[0])
+    said: dict[int, list[str]] = {}
+    statements: list[str] = []
+    alone.watch_writer(bench.worker, statements.append, lambda: None)
+    for count in (1, 200):
+        await bench.accept(*(notification(bench.now, user=f"u{n}") for n in range(count)))
+        lease_ = await bench.take(count)
+        statements.clear()
+        outcomes = (sent(0, bench.now), sent(1, bench.now))
+        assert (
+            await bench.settle(lease_, *(Settled(it.notification, outcomes, targets(2)) for it in lease_.items)) == []
+        )
+        said[count] = list(statements)
+    assert len(said[200]) == len(said[1])
+    for made in said.values():
+        assert len([each for each in made if each.startswith("COPY receipt ")]) == 1
+        assert [each for each in made if "INSERT INTO receipt" in each] == []
+
+
+@pytest.mark.asyncio
 async def test_what_was_taken_over_is_settled_by_its_new_owner_alone(
-    store: SqlUnderTest, emptied_postgres: str
+    alone: SqlUnderTest, emptied_postgres: str
 ) -> None:
     """The first worker was frozen for longer than its lease; it wakes with an outcome in its hands."""
-    (frozen,) = await store.open_workers(1)
-    slow = Bench(store, frozen)
+    (frozen,) = await alone.open_workers(1)
+    slow = Bench(alone, frozen)
     made = await slow.accepted()
     held, item = await slow.take_one()
     asked(emptied_postgres, "DELETE FROM member RETURNING id")
-    (successor,) = await store.open_workers(1)
-    fast = Bench(store, successor)
+    (successor,) = await alone.open_workers(1)
+    fast = Bench(alone, successor)
     taken, again = await fast.take_one()
     assert again.notification.id == made.id
     late = Settled(item.notification, (sent(0, slow.now),), targets(1))
@@ -167,12 +190,12 @@ async def test_what_was_taken_over_is_settled_by_its_new_owner_alone(
 
 @pytest.mark.asyncio
 async def test_what_is_handed_over_while_it_is_read_is_left_to_its_new_owner(
-    store: SqlUnderTest, monkeypatch: pytest.MonkeyPatch
+    alone: SqlUnderTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing of the shard was leased yet, so that it could go; what the read brings is the other's."""
-    (leaving,) = await store.open_workers(1)
-    made = await Bench(store, leaving).accepted()
-    database, shards = store._workers[id(leaving)].database, store._workers[id(leaving)].shards
+    (leaving,) = await alone.open_workers(1)
+    made = await Bench(alone, leaving).accepted()
+    database, shards = alone._workers[id(leaving)].database, alone._workers[id(leaving)].shards
     assert isinstance(leaving, SqlWork)
     ownership, read = SqlOwnership(shards, leaving), database.read_to_lease
 
@@ -183,23 +206,23 @@ async def test_what_is_handed_over_while_it_is_read_is_left_to_its_new_owner(
         return rows
 
     monkeypatch.setattr(database, "read_to_lease", read_and_hand_over)
-    assert (await leaving.lease(made.lane, 1, store.clock.now())).items == ()
-    (successor,) = await store.open_workers(1)
-    _, item = await Bench(store, successor).take_one()
+    assert (await leaving.lease(made.lane, 1, alone.clock.now())).items == ()
+    (successor,) = await alone.open_workers(1)
+    _, item = await Bench(alone, successor).take_one()
     assert item.notification.id == made.id
 
 
 @pytest.mark.asyncio
-async def test_one_key_on_both_sides_of_a_change_of_slice_is_accepted_once(store: SqlUnderTest) -> None:
+async def test_one_key_on_both_sides_of_a_change_of_slice_is_accepted_once(alone: SqlUnderTest) -> None:
     """Two processes at one moment, whose clocks lie on either side of it."""
-    before, after = await store.open_workers(2)
+    before, after = await alone.open_workers(2)
     partition_ms = settings_of("").dedup_partition_h * HOUR_MS
-    store.clock.advance(partition_ms - store.clock.now() % partition_ms - 1)
-    first = notification(store.clock.now())
+    alone.clock.advance(partition_ms - alone.clock.now() % partition_ms - 1)
+    first = notification(alone.clock.now())
     early = asyncio.ensure_future(before.accept([NewNotification(first, (by_key(first, "k"),))]))
     await asyncio.sleep(0)
-    store.clock.advance(2)
-    second = notification(store.clock.now())
+    alone.clock.advance(2)
+    second = notification(alone.clock.now())
     answers = [*(await after.accept([NewNotification(second, (by_key(first, "k"),))])), *(await early)]
     accepted = [each.id for each in answers if isinstance(each, Accepted)]
     assert len(accepted) == 1
@@ -215,31 +238,59 @@ async def test_once_a_server_is_known_to_be_away_requests_are_refused_before_any
         under_test = SqlUnderTest(emptied_postgres.replace(f":{postgres.ports[0]}/", f":{network.port}/"))
         await under_test.open()
         bench = Bench(under_test, (await under_test.open_workers(1))[0])
+
+        async def accepts() -> bool:
+            with contextlib.suppress(Unavailable):
+                return bool(await bench.accepted())
+            return False
+
+        await until(accepts, "it accepts")
         async with network.refusing():
             with pytest.raises(Unavailable):
                 await bench.accepted()
             with pytest.raises(Unavailable) as refused:
                 bench.accept(notification(bench.now)).send(None)
             assert refused.value.code is ErrorCode.STORAGE_AWAY
-
-        async def back() -> bool:
-            with contextlib.suppress(Unavailable):
-                return bool(await bench.accepted())
-            return False
-
-        await until(back, "it accepts again")
+        await until(accepts, "it accepts again")
         await under_test.close()
 
 
 @pytest.mark.asyncio
-async def test_what_changes_all_the_time_is_changed_in_place(store: SqlUnderTest, emptied_postgres: str) -> None:
+async def test_a_server_that_hangs_is_waited_for_once_and_opens_the_way_when_it_answers(
+    postgres: Postgres, emptied_postgres: str
+) -> None:
+    """Past the threshold (``lock_timeout_s``) whoever comes is refused at the door (requirement S3-104)."""
+    async with before(HOST, postgres.ports[0]) as network:
+        under_test = SqlUnderTest(emptied_postgres.replace(f":{postgres.ports[0]}/", f":{network.port}/"))
+        under_test._settings = msgspec.structs.replace(under_test._settings, lock_timeout_s=0.5)
+        await under_test.open()
+        bench = Bench(under_test, (await under_test.open_workers(1))[0])
+        commits = under_test._workers[id(bench.worker)].database.commits
+
+        async def accepts() -> bool:
+            with contextlib.suppress(Unavailable):
+                return commits.pressure().share < 1 and bool(await bench.accepted())
+            return False
+
+        await until(accepts, "it accepts")
+        with network.stalled():
+            with pytest.raises(Unavailable) as refused:
+                await bench.accepted()
+            assert refused.value.code in (ErrorCode.STORAGE_BUSY, ErrorCode.STORAGE_AWAY)
+            assert commits.pressure().share >= 1, "intake refuses before it asks the store"
+        await until(accepts, "it accepts again")
+        await under_test.close()
+
+
+@pytest.mark.asyncio
+async def test_what_changes_all_the_time_is_changed_in_place(alone: SqlUnderTest, emptied_postgres: str) -> None:
     """Counters: no index learns of a new version (pg_stat_user_tables)."""
     asked(emptied_postgres, "SELECT pg_stat_reset()")
-    (worker,) = await store.open_workers(1)
+    (worker,) = await alone.open_workers(1)
     for n in range(20):
-        made = notification(store.clock.now(), user=f"u{n}")
+        made = notification(alone.clock.now(), user=f"u{n}")
         await worker.accept([NewNotification(made)])
-    await store.close()
+    await alone.close()
 
     async def told() -> list[tuple[object, ...]]:
         found = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'counter'"

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from tests.contract.bench import APP, Bench, by_content, marking, notification, sent
+from tests.contract.sql import SqlUnderTest
 from waypost.domain.device import Platform, Registration
 from waypost.domain.ids import DeviceId, UserId, next_ids, token_hash
 from waypost.domain.notification import Lane, Notification
@@ -112,6 +113,32 @@ async def test_marks_leave_after_their_notification(bench: Bench) -> None:
     assert (await bench.detail(kept)).marked.read_at is not None
     await bench.accept(gone)
     assert (await bench.detail(gone)).marked == Marked()
+
+
+async def test_what_its_reader_hid_is_deleted_once_it_is_final_and_nothing_else(bench: Bench) -> None:
+    """Where ``retention.hidden`` is ``delete`` (requirement S3-42)."""
+    hidden, still_open, read, untouched = (made_now(bench, "ann") for _ in range(4))
+    for made in (hidden, read, untouched):
+        await bench.routed(made, Sent("p"))
+    await bench.accept(still_open)
+    for made in (hidden, still_open):
+        await bench.store.feed.mark(marking(made, Mark.DELETED, bench.now))
+    await bench.store.feed.mark(marking(read, Mark.READ, bench.now))
+    retention = bench.store.retention
+    assert [await retention.drop_hidden(10) for _ in range(2)] == [1, 0]
+    assert await bench.store.views.detail(APP, hidden.id) is None
+    assert set(await bench.store.views.statuses(APP, [still_open.id, read.id, untouched.id])) == {
+        still_open.id,
+        read.id,
+        untouched.id,
+    }
+    assert (await bench.store.views.balance())[NotificationStatus.SENT] == 2
+    lease, item = await bench.take_one()
+    await bench.settle_first(lease, item, 1, sent(0, bench.now))
+    assert [await retention.drop_hidden(10) for _ in range(2)] == [1, 0]
+    if isinstance(bench.store, SqlUnderTest):
+        marks = {hidden.id, still_open.id}
+        assert [name for name, value in await bench.store.cells() if value in marks and name != "journal"] == []
 
 
 async def test_what_is_open_for_days_is_counted_although_hours_long_past_become_one(bench: Bench) -> None:

@@ -120,6 +120,22 @@ async def test_earlier_retries_are_released_first(bench: Bench) -> None:
     assert await _leased(bench) == [late.id]
 
 
+async def test_retries_of_one_user_that_are_due_together_keep_the_order_of_their_acceptance(bench: Bench) -> None:
+    """One waits since its second attempt, the other since its first (requirement S1-105)."""
+    first, second = await bench.accepted(), await bench.accepted()
+    lease = await bench.take()
+    items = {item.notification.id: item for item in lease.items}
+    assert await bench.settle_first(lease, items[first.id], 1, again(0, bench.now, wait_ms=SECOND_MS)) == []
+    bench.clock.advance(SECOND_MS)
+    retried, item = await bench.take_one()
+    assert await bench.settle_rest(retried, item, again(0, bench.now, attempt=2, wait_ms=8 * SECOND_MS)) == []
+    bench.clock.advance(6 * SECOND_MS)
+    assert await bench.settle_first(lease, items[second.id], 1, again(0, bench.now, wait_ms=2 * SECOND_MS)) == []
+    bench.clock.advance(2 * SECOND_MS)
+    due = await bench.take()
+    assert [each.notification.id for each in due.items] == [first.id, second.id]
+
+
 async def test_the_clock_stepping_back_releases_nothing_early(bench: Bench) -> None:
     await _waiting(bench)
     bench.clock.advance(-HOUR_MS)

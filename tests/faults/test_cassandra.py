@@ -107,9 +107,12 @@ async def test_a_killed_node_takes_no_read_and_no_write_with_it(
 async def test_one_node_of_three_still_answers_reads(
     cassandra_three: Cassandra, registry: CassandraDevices, survived: Survived
 ) -> None:
-    """A registration needs two of them: it is refused, and goes through when one is back."""
+    """A registration needs two of them: it is refused, and goes through when one is back. Who is away is found out."""
+    await registry.nodes.look()
     await asyncio.to_thread(cassandra_three.kill, 2)
     await asyncio.to_thread(cassandra_three.kill, 3)
+    await registry.nodes.look()
+    assert len(registry.nodes._away) == 2
     found = await registry.for_users([(APP, user) for user in USERS])
     assert [len(devices) for devices in found] == [1] * len(USERS)
     with pytest.raises(Unavailable):

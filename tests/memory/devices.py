@@ -10,14 +10,18 @@ from tests.memory.store import MemoryStore
 from waypost.domain.device import CONTACTS, Device, Registration, registered
 from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
 from waypost.domain.time import Instant
+from waypost.ports.clock import Clock
 from waypost.ports.devices import Eviction, Registered, Use
+from waypost.runtime.clock import SystemClock
 
 
 class MemoryDevices:
     """Devices by (app, user, device id)."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: MemoryStore, clock: Clock | None = None) -> None:
         self._devices = store.devices
+        self._clock = clock or SystemClock()
+        self._stopped_at = store.devices_stopped_at
 
     async def for_users(self, users: Sequence[tuple[AppId, UserId]]) -> list[list[Device]]:
         """See Devices."""
@@ -78,7 +82,21 @@ class MemoryDevices:
             and device.last_seen_at < eviction.seen_before
         }
         self._stop(doomed)
+        for device in doomed:
+            if (device.app, device.token_hash) in {(each.app, each.token_hash) for each in evictions if each.deletes}:
+                del self._devices[(device.app, device.user_id, device.device_id)]
         return [(device.app, device.user_id) for device in doomed]
+
+    async def purge(self, app: AppId, inactive_since: Instant) -> int:
+        """See Devices."""
+        doomed = [
+            key
+            for key, device in self._devices.items()
+            if device.app == app and not device.active and self._stopped_at[key] < inactive_since
+        ]
+        for key in doomed:
+            del self._devices[key]
+        return len(doomed)
 
     async def touch(self, uses: Sequence[Use]) -> None:
         """See Devices."""
@@ -108,3 +126,4 @@ class MemoryDevices:
         for device in doomed:
             key = (device.app, device.user_id, device.device_id)
             self._devices[key] = msgspec.structs.replace(device, active=False)
+            self._stopped_at[key] = self._clock.now()

@@ -52,6 +52,13 @@ class MemoryErasures:
             self._store.feed.pop(row.notification.id, None)
         return len(rows)
 
+    async def delete(self, erasure: Erasure, n: int) -> int:
+        """See Erasures."""
+        final = [row.notification.id for row in self._rows(erasure) if row.is_final][:n]
+        for one in final:
+            self._store.drop(one)
+        return len(final)
+
     async def strike(self, erasure: Erasure) -> None:
         """See Erasures."""
         self._store.opted_out.discard((erasure.app, erasure.user_id))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tests.memory.store import MemoryStore
-from waypost.domain.balance import DELIVERY, DROPPED
-from waypost.domain.ids import created_at
+from waypost.domain.ids import NotificationId, created_at
 from waypost.domain.time import Instant
 
 
@@ -22,11 +23,15 @@ class MemoryRetention:
         """See Retention."""
         rows = self._store.rows
         final = [one for one, row in rows.items() if row.finished_at is not None and row.finished_at < before]
-        old = [one for one in final if created_at(one) < before][:n]
-        for one in old:
-            row = rows[one]
-            ended = [row.status, *(f"{DELIVERY}{each.status}" for each in row.receipts.values())]
-            self._store.tally(row.notification, [(f"{DROPPED}{word}", 1) for word in ended])
-            del rows[one]
-            self._store.feed.pop(one, None)
-        return len(old)
+        return self._drop([one for one in final if created_at(one) < before][:n])
+
+    async def drop_hidden(self, n: int) -> int:
+        """See Retention."""
+        feed = self._store.feed
+        final = [one for one, row in self._store.rows.items() if row.is_final and one in feed]
+        return self._drop([one for one in final if feed[one].hidden_at is not None][:n])
+
+    def _drop(self, ids: Sequence[NotificationId]) -> int:
+        for one in ids:
+            self._store.drop(one)
+        return len(ids)

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from waypost.domain.balance import DELIVERY, DROPPED
 from waypost.domain.bulk import BulkJob, JobId, JobState, Recipient
 from waypost.domain.dedup import Claim, ClaimKind
 from waypost.domain.delivery import Receipt
@@ -124,6 +125,7 @@ class MemoryStore:
         self.journal: list[JournalRow] = []
         self.positions: dict[str, int] = {}
         self.devices: dict[tuple[AppId, UserId, DeviceId], Device] = {}
+        self.devices_stopped_at: dict[tuple[AppId, UserId, DeviceId], Instant] = {}
         self.keys: dict[str, ApiKey] = {}
         self.jobs: dict[JobId, JobRow] = {}
         self.told: dict[NotificationId, Told] = {}
@@ -145,6 +147,13 @@ class MemoryStore:
         """Count what changes in the app and lane of a notification."""
         for word, n in changes:
             self.counted[of.app, of.lane, word] += n
+
+    def drop(self, notification_id: NotificationId) -> None:
+        """Delete a final notification, and what is of it; the balance counts it as dropped."""
+        row = self.rows.pop(notification_id)
+        ended = [row.status, *(f"{DELIVERY}{each.status}" for each in row.receipts.values())]
+        self.tally(row.notification, [(f"{DROPPED}{word}", 1) for word in ended])
+        self.feed.pop(notification_id, None)
 
     def record(self, moves: Sequence[Moved]) -> None:
         """Append one transaction's journal row."""

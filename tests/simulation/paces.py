@@ -9,6 +9,7 @@ from __future__ import annotations
 from waypost.domain.breaker import BreakerRules
 from waypost.domain.retry import Jitter, RetryPolicy, RetryRules
 from waypost.runtime import duties, lane, leasing, worker
+from waypost.runtime.timer import TimerSettings
 
 LEASE_S = 8.0
 ANSWER_S = 2.0
@@ -17,6 +18,7 @@ GIVEN_UP_S = 2.5
 """The seconds after which a worker that stands still or is cut off may be taken for dead: a lease less all that a
 delivery takes."""
 RETRY = RetryRules(RetryPolicy("simulated", max_retries=3, base_ms=500, cap_ms=4_000, jitter=Jitter.ADD30))
+TIMER = TimerSettings(period_s=1.0)
 BREAKER = BreakerRules(failures_to_open=4, failing_for_s=3.0, probe_after_s=1.0, probe_cap_s=4.0, ramp_start=2)
 
 
@@ -25,7 +27,7 @@ def hurry() -> None:
     leasing.LEASE_MS = int(LEASE_S * 1000)
     lane.SLICE = 1
     worker.HEARTBEAT_S = 10.0
-    worker.TIMER_S = 1.0
+    worker.PULSE_S = 1.0
     worker.SHARES_S = 10.0
     worker.DEPTH_S = 3.0
     worker.PARKED_S = 5.0

@@ -14,7 +14,7 @@ from tests.memory.retention import MemoryRetention
 from tests.memory.work import MemoryWork
 from tests.simulation.lab import SimulatedSender
 from tests.simulation.loop import Owner
-from tests.simulation.paces import BREAKER, RETRY
+from tests.simulation.paces import BREAKER, RETRY, TIMER
 from tests.simulation.ports import reached
 from tests.simulation.slots import MemoryOwnership, MemoryPeers
 from waypost.domain.backlog import Backlog
@@ -123,6 +123,7 @@ class Process(Owner):
             clock=clock,
             jitter=world.chance.random,
             telemetry=telemetry,
+            timer=TIMER,
         )
         dedup = reached(MemoryDedup(store, clock), self)
         duties = DutyContext(

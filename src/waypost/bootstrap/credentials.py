@@ -47,6 +47,14 @@ class Sections:
         app = self._apps.get(credential.app)
         return None if app is None else app.expires_on.get(credential.slot)
 
+    def rehearsals(self) -> dict[str, Instant]:
+        """Return when the renewal of each credential was last rehearsed, where the configuration says so."""
+        return {
+            str(CredentialId.of(app, slot)): _begin_of(day)
+            for app, chosen in self._apps.items()
+            for slot, day in chosen.rehearsed_on.items()
+        }
+
     def made_of(self) -> tuple[object, Sequence[str]]:
         """See LoadedCredential."""
         return None, self._files
@@ -128,8 +136,12 @@ def end_of_section(section: object, expires_on: dt.date | None) -> Instant | Non
     """Return the earliest end of the certificates in a section's files, and of *expires_on*, a day in UTC."""
     ends = [first_end(content) for content in _contents(file for name, file in files_of(section) if name != _TRUST)]
     if expires_on is not None:
-        ends.append(from_datetime(dt.datetime.combine(expires_on, dt.time(), dt.UTC)))
+        ends.append(_begin_of(expires_on))
     return min((each for each in ends if each is not None), default=None)
+
+
+def _begin_of(day: dt.date) -> Instant:
+    return from_datetime(dt.datetime.combine(day, dt.time(), dt.UTC))
 
 
 def files_of(section: object) -> list[tuple[str, str]]:

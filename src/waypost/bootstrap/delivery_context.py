@@ -71,6 +71,7 @@ def context_of(  # noqa: PLR0913 - one of each that deliveries work with
         fallbacks=fallbacks,
         facts=facts,
         routes=stack_parts.routes,
+        timer=config.timer,
     )
 
 
@@ -100,4 +101,14 @@ def chores_of(config: Config, store: Store, stack_parts: StackParts, devices: De
     """Build the context of the duties that a worker does beside its deliveries."""
     keep_days = config.retention.notifications_days
     kept = store.journal, dedup, store.retention, store.bulk, store.erasures
-    return DutyContext(stack_parts.work, devices, *kept, keep_days, stack_parts.record, stack_parts.shares_recording)
+    return DutyContext(
+        stack_parts.work,
+        devices,
+        *kept,
+        keep_days,
+        stack_parts.record,
+        stack_parts.shares_recording,
+        deletes_dead=frozenset(app for app, chosen in config.apps.items() if chosen.dead_devices == "delete"),
+        ages=config.retention.devices,
+        deletes_erased=config.retention.erased == "delete",
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from waypost.config import Config
 from waypost.domain.errors import ConfigurationError
 from waypost.ports.devices import Devices
+from waypost.runtime.ticker import every
 from waypost.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -25,13 +27,19 @@ async def opened_devices(config: Config, store: Store, slot: int, telemetry: Tel
         return
     _need_client()
     from waypost.stores.cassandra.devices import CassandraDevices  # noqa: PLC0415 - its client is an optional extra
+    from waypost.stores.cassandra.nodes import WATCH_S  # noqa: PLC0415 - the same
 
     assert config.cassandra is not None, "the configuration was checked when it was read"
     devices = CassandraDevices(config.cassandra, migrates=slot == 0, telemetry=telemetry)
     await devices.start()
+    watch = None
+    if slot == 0:
+        watch = asyncio.create_task(every(WATCH_S, devices.nodes.look, telemetry, "registry"))
     try:
         yield devices
     finally:
+        if watch is not None:
+            watch.cancel()
         await devices.close()
 
 

@@ -139,7 +139,7 @@ async def work(
         for credential in credentials.values():
             credential.on_renewed = context.gates.renewed
         held = held_by(sections, credentials if worker.delivers else {}, tls)
-        reloader = CredentialReloader(held, clock, telemetry, warns=slot == 0)
+        reloader = CredentialReloader(held, clock, telemetry, warns=slot == 0, rehearsals=sections.rehearsals)
         heed_hangups(reloader.hurry)
         tokens = tokens_of(config, clock, telemetry)
         api = api_of(

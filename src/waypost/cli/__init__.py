@@ -40,6 +40,7 @@ def _of_features() -> Mapping[str, str]:
         "backup": "waypost.cli.copies:backup",
         "restore": "waypost.cli.copies:restore",
         "move": "waypost.cli.moving:move",
+        "views": "waypost.cli.views:views",
         "lab": "waypost.cli.lab:lab",
         "bench": "waypost.cli.bench:bench",
     },

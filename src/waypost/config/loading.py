@@ -259,8 +259,9 @@ def _check_apps(config: Config) -> None:
     for app, chosen in config.apps.items():
         if not _APP_ID.fullmatch(app):
             raise ConfigurationError(join("apps", app), "an id has 1 to 64 of A-Z a-z 0-9 . _ - and no sign first")
-        for channel in chosen.expires_on.keys() - chosen.senders.keys():
-            raise ConfigurationError(f"apps.{app}.expires_on.{channel}", "the app has no such section")
+        for name, days in (("expires_on", chosen.expires_on), ("rehearsed_on", chosen.rehearsed_on)):
+            for channel in days.keys() - chosen.senders.keys():
+                raise ConfigurationError(f"apps.{app}.{name}.{channel}", "the app has no such section")
 
 
 def _check_issuers(config: Config) -> None:

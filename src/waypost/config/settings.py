@@ -17,9 +17,11 @@ from waypost.domain.retry import RetryRules
 from waypost.domain.submission import Defaults
 from waypost.entrypoints.grpc.settings import GrpcSettings
 from waypost.entrypoints.rest.settings import RestSettings
+from waypost.pipeline.age import DeviceAges
 from waypost.ports.promises import Promise
 from waypost.runtime.listening import Listen
 from waypost.runtime.roles import Role
+from waypost.runtime.timer import TimerSettings
 from waypost.stores.cassandra.settings import CassandraSettings
 from waypost.stores.kafka.settings import KafkaSettings, KafkaSourceSettings
 from waypost.stores.redis.settings import RedisSettings, RedisSourceSettings
@@ -119,10 +121,14 @@ class AppSettings(Struct, frozen=True, kw_only=True):
     """Where every account of a channel is refused, deliveries wait for you (`wait`), or fail at once (`fail`)."""
     expires_on: dict[str, dt.date] = {}
     """The day (UTC) on which a channel's key expires. Needed only for keys; certificates carry their own date."""
+    rehearsed_on: dict[str, dt.date] = {}
+    """The day (UTC) on which renewing a channel's key was last rehearsed in staging; the log warns a year later."""
     defaults: Defaults = Defaults()
     """What holds where a caller is silent."""
     device_cap: Annotated[int, Meta(ge=0, le=50)] = 10
     """Active devices of a user. Above it, the one seen longest ago is deactivated; 0 means no cap."""
+    dead_devices: Literal["keep", "delete"] = "keep"
+    """Whether the row of a device whose token is dead is kept, deactivated (`keep`), or deleted (`delete`)."""
     retry: RetryRules = RetryRules()
     """Which retry policy answers which failure."""
     issuers: dict[IssuerName, IssuerSettings] = {}
@@ -179,6 +185,12 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
     """Days after which finished notifications and their receipts are deleted."""
     audit_days: Annotated[int, Meta(ge=1)] = 365
     """Days after which audit entries are deleted."""
+    devices: DeviceAges = DeviceAges()
+    """How long devices are kept."""
+    erased: Literal["keep", "delete"] = "keep"
+    """What is left of an erased user's notifications: receipts without the person (`keep`), or nothing (`delete`)."""
+    hidden: Literal["keep", "delete"] = "keep"
+    """What becomes of a finished notification that its user deleted under `/api`: kept for the app, or deleted."""
 
 
 class SourceSettings(Struct, frozen=True, kw_only=True):
@@ -255,6 +267,8 @@ class Config(Struct, frozen=True, kw_only=True):
     """Seconds that a stopping process waits for requests and deliveries in flight. Then it closes their connections."""
     lanes: dict[Lane, LaneSettings] = {}
     """What each lane may use; lanes never wait for each other."""
+    timer: TimerSettings = TimerSettings()
+    """How often, and how much at a time, what is due is released."""
     limits: LimitSettings = LimitSettings()
     """Limits beyond which requests are refused."""
     rest: RestSettings = RestSettings()

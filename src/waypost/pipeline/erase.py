@@ -36,10 +36,12 @@ async def erase(
     erasure: Erasure,
     now: Instant,
     beside: Sequence[Callable[[Erasure], Awaitable[None]]] = (),
+    *,
+    deletes: bool = False,
 ) -> Erased:
     """Erase all that is stored of the user, in one pass; it is the last where nothing can come any more.
 
-    *beside* takes the user out of what features keep.
+    *beside* takes the user out of what features keep. Final notifications stay without the person, unless it *deletes*.
     """
     await devices.erase(erasure.app, erasure.user_id, erasure.asked_at)
     await erasures.strike(erasure)
@@ -48,7 +50,8 @@ async def erase(
     if unfinished := await erasures.unfinished(erasure, PAGE):
         await work.amend([Withdraw(erasure.app, each, WHY) for each in unfinished], now)
     blanked = 0
-    while page := await erasures.blank(erasure, PAGE):
+    clear = erasures.delete if deletes else erasures.blank
+    while page := await clear(erasure, PAGE):
         blanked += page
     over = now >= later(erasure.asked_at, LINGER_MS) and not await erasures.unfinished(erasure, 1)
     if over and not blanked:

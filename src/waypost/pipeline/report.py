@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
@@ -29,8 +29,8 @@ class RegistryNews(Struct, frozen=True):
     uses: tuple[Use, ...]
 
 
-def registry_news(moves: Iterable[DeliveryMoved]) -> RegistryNews:
-    """Gather each dead token once and each device's latest use from moves. Pure."""
+def registry_news(moves: Iterable[DeliveryMoved], deleting: Collection[AppId] = ()) -> RegistryNews:
+    """Gather each dead token once and each device's latest use from moves; *deleting* are apps that keep none. Pure."""
     evictions: dict[tuple[AppId, bytes], Instant] = {}
     uses: dict[tuple[AppId, UserId, DeviceId], Instant] = {}
     for move in moves:
@@ -43,7 +43,7 @@ def registry_news(moves: Iterable[DeliveryMoved]) -> RegistryNews:
             if used_at is None or used_at < move.at:
                 uses[device] = move.at
     return RegistryNews(
-        tuple(Eviction(app, token, since) for (app, token), since in evictions.items()),
+        tuple(Eviction(app, token, since, app in deleting) for (app, token), since in evictions.items()),
         tuple(Use(app, user_id, device_id, at) for (app, user_id, device_id), at in uses.items()),
     )
 
@@ -65,8 +65,10 @@ class Reported(Struct, frozen=True):
     """The app and final status of each notification that finished."""
 
 
-async def report(journal: Journal, devices: Devices) -> Reported:
+async def report(journal: Journal, devices: Devices, deleting: Collection[AppId] = ()) -> Reported:
     """Bring the registry up to date with one page of the journal, and say what finished in it.
+
+    Dead devices of the apps in *deleting* are deleted, those of others deactivated.
 
     A device that the registry cannot be told of is passed over; all others are told of.
     """
@@ -81,7 +83,7 @@ async def report(journal: Journal, devices: Devices) -> Reported:
                 deliveries.append(move)
             elif move.after in FINAL:
                 ended.append((move.app, move.after))
-    news = registry_news(deliveries)
+    news = registry_news(deliveries, deleting)
     failed: list[Unreported] = []
     evicted = sum([len(gone) for gone in await _told(devices.evict, news.evictions, failed)])
     await _told(devices.touch, news.uses, failed)

@@ -31,6 +31,8 @@ class Eviction(Struct, frozen=True):
     app: AppId
     token_hash: bytes
     seen_before: Instant
+    deletes: bool = False
+    """Whether the device is deleted instead."""
 
 
 class Use(Struct, frozen=True):
@@ -75,10 +77,14 @@ class Devices(Lookup, Protocol):
         ...
 
     async def evict(self, evictions: Sequence[Eviction]) -> list[tuple[AppId, UserId]]:
-        """Deactivate dead tokens, exactly the tokens named and only if not registered again since; whose they were.
+        """Deactivate or delete dead tokens, exactly those named, if not registered again since; say whose they were.
 
-        One answer for each device that was deactivated.
+        One answer for each device that is gone.
         """
+        ...
+
+    async def purge(self, app: AppId, inactive_since: Instant) -> int:
+        """Delete the devices that were deactivated before *inactive_since* and are so still; say how many, in pages."""
         ...
 
     async def touch(self, uses: Sequence[Use]) -> None:

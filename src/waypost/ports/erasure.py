@@ -58,6 +58,10 @@ class Erasures(Protocol):
         """
         ...
 
+    async def delete(self, erasure: Erasure, n: int) -> int:
+        """Delete at most *n* final notifications of the user, content and receipts too; how many it was."""
+        ...
+
     async def strike(self, erasure: Erasure) -> None:
         """Remove the user from lists of bulk jobs."""
         ...

@@ -20,3 +20,7 @@ class Retention(Protocol):
     async def drop_before(self, before: Instant, n: int) -> int:
         """Delete at most *n* notifications made and finished before *before*, oldest first; how many it was."""
         ...
+
+    async def drop_hidden(self, n: int) -> int:
+        """Delete at most *n* finished notifications that their readers hid; how many it was."""
+        ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -15,6 +15,8 @@ from waypost.runtime.ticker import every
 from waypost.telemetry import Event, Metric, Telemetry
 
 LOOK_S = 5.0
+REHEARSED_DAYS = 365
+"""Days after which the renewal of a credential is to be rehearsed again."""
 WARN_DAYS = 30
 """Days before its end from which a credential is warned of."""
 
@@ -43,8 +45,20 @@ class LoadedCredential(Protocol):
 class CredentialReloader:
     """A watcher of the credentials *held*, in this order (fulfils ports.lifecycle.Lifecycle)."""
 
-    def __init__(self, held: Sequence[LoadedCredential], clock: Clock, telemetry: Telemetry, *, warns: bool) -> None:
-        """Create the watcher, before the files are first read. *warns*: whether this process warns of coming ends."""
+    def __init__(
+        self,
+        held: Sequence[LoadedCredential],
+        clock: Clock,
+        telemetry: Telemetry,
+        *,
+        warns: bool,
+        rehearsals: Callable[[], Mapping[str, Instant]] = dict,
+    ) -> None:
+        """Create the watcher, before the files are first read. *warns*: whether this process warns of coming ends.
+
+        *rehearsals* says when the renewal of a credential was last rehearsed.
+        """
+        self._rehearsals = rehearsals
         self._held = held
         self._clock = clock
         self._telemetry = telemetry
@@ -115,6 +129,9 @@ class CredentialReloader:
             self._telemetry.gauge(Metric.CREDENTIAL_ENDS, ends_at / SECOND_MS, credential=name)
             if ending(ends_at, now) is not None:
                 self._telemetry.event(Event.CREDENTIAL_ENDING, credential=name, days_left=days_left(ends_at, now))
+        for name, at in self._rehearsals().items() if self._warns else ():
+            if (days_ago := (now - at) // DAY_MS) > REHEARSED_DAYS:
+                self._telemetry.event(Event.CREDENTIAL_UNREHEARSED, credential=name, days_ago=days_ago)
 
 
 def days_left(ends_at: Instant, now: Instant) -> int:

@@ -19,6 +19,7 @@ from waypost.ports.work import Leases
 from waypost.runtime.gates import Gates
 from waypost.runtime.poison import PoisonWatch
 from waypost.runtime.settler import Settler
+from waypost.runtime.timer import TimerSettings
 from waypost.telemetry import Telemetry
 
 
@@ -41,3 +42,4 @@ class DeliveryContext(Struct, frozen=True):
     """Reads what features know of users; None where none asks."""
     routes: Leases | None = None
     """The work that is leased for routing alone, where sending is apart from it."""
+    timer: TimerSettings = TimerSettings()

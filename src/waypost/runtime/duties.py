@@ -14,9 +14,10 @@ from msgspec import Struct
 
 from waypost.domain.amendment import Withdraw
 from waypost.domain.errors import Unavailable
-from waypost.domain.ids import NotificationId, format_id
+from waypost.domain.ids import AppId, NotificationId, format_id
 from waypost.domain.notification import Lane
 from waypost.domain.time import DAY_MS, Instant, later
+from waypost.pipeline.age import NOTHING, DeviceAges, age
 from waypost.pipeline.erase import erase
 from waypost.pipeline.expand import Failures, Paces, expand
 from waypost.pipeline.report import READER, report
@@ -41,6 +42,7 @@ PROMPT_S = 0.02
 RECORD_S = 0.05
 SWEEP_S = 60.0
 ERASE_S = 2.0
+AGE_S = 60.0
 ERASURES_AT_ONCE = 10
 EXPAND_S = 0.1
 TIDY_S = 0.5
@@ -78,6 +80,11 @@ class DutyContext(Struct, frozen=True):
     """The duties of features."""
     erases: Sequence[Callable[[Erasure], Awaitable[None]]] = ()
     """Functions that remove a user from the rows of features."""
+    deletes_dead: frozenset[AppId] = frozenset()
+    """The apps whose dead devices are deleted."""
+    ages: DeviceAges = DeviceAges()
+    deletes_erased: bool = False
+    """Whether nothing is left of an erased user's notifications."""
     drops: Mapping[str, Callable[[Instant], Awaitable[int]]] = {}
     """Functions that delete a page of old rows of a feature, by its name."""
 
@@ -99,6 +106,7 @@ class Duties:
         self._expanded = expanded
         self._paces = Paces()
         self._failures = Failures()
+        self._aged_on = -1
         self._stopping = False
         self._prompt = [each for each in duty_context.readers if each.is_prompt]
         self._woken = asyncio.Event()
@@ -114,6 +122,7 @@ class Duties:
             Duty(Role.RECORDER, "record", RECORD_S, self._record),
             Duty(Role.SWEEP, "sweep", SWEEP_S, self._sweep),
             Duty(Role.SWEEP, "erase", ERASE_S, self._erase),
+            Duty(Role.SWEEP, "age", AGE_S, self._age),
             Duty(Role.EXPAND, "expand", EXPAND_S, self._expand),
             Duty(Role.EXPAND, "tidy", TIDY_S, self._tidy),
             *(
@@ -157,7 +166,8 @@ class Duties:
 
     async def _report(self) -> None:
         """Tell the registry what was settled."""
-        while (page := await report(self._duty_context.journal, self._duty_context.devices)).rows:
+        context = self._duty_context
+        while (page := await report(context.journal, context.devices, context.deletes_dead)).rows:
             if page.evicted:
                 self._context.telemetry.event(Event.TOKENS_EVICTED, count=page.evicted)
                 self._context.telemetry.count(Metric.EVICTED, page.evicted)
@@ -224,6 +234,7 @@ class Duties:
                 erasure,
                 self._context.clock.now(),
                 duty_context.erases,
+                deletes=duty_context.deletes_erased,
             )
         except Unavailable:
             return  # the store or the registry reports its outage itself
@@ -244,6 +255,17 @@ class Duties:
             self._surprised("sweep", error, part=part)
         went = {name: n for name, n in msgspec.structs.asdict(swept).items() if name != "failed"}
         self._context.telemetry.event(Event.SWEEP_DONE, **went)
+
+    async def _age(self) -> None:
+        """Let devices age, once a day; where it fails, the next round tries again."""
+        now, ages = self._context.clock.now(), self._duty_context.ages
+        if now // DAY_MS == self._aged_on or ages == DeviceAges():
+            return
+        for app in self._context.routing.credentials:
+            aged = await age(self._duty_context.devices, app, ages, now)
+            if aged != NOTHING:
+                self._context.telemetry.event(Event.DEVICES_AGED, app=app, **msgspec.structs.asdict(aged))
+        self._aged_on = now // DAY_MS
 
     def _surprised(self, stage: str, error: str, **member: str) -> None:
         """Report that one item of a duty was passed over."""

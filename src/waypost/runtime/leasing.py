@@ -132,7 +132,8 @@ class LeaseLoop(ABC):
         poison = [item for item in items if context.poison.is_poison(item)]
         healthy = [item for item in items if item not in poison] if poison else items
         for item in poison:
-            context.telemetry.event(Event.NOTIFICATION_POISON, notification_id=format_id(item.notification.id))
+            named = {"notification_id": format_id(item.notification.id), "app": item.notification.app}
+            context.telemetry.event(Event.NOTIFICATION_POISON, **named, code="poison")
         plans = [plan(item, found[item.notification.id], context.routing, now) for item in healthy]
         return [poisoned(item, now) for item in poison] + plans
 

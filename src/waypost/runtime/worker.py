@@ -31,12 +31,11 @@ from waypost.runtime.worker_slots import WorkerSlots, WorkerState
 from waypost.telemetry import Event, Metric
 
 HEARTBEAT_S = 1.0
-TIMER_S = 0.05
+PULSE_S = 0.05
 SHARES_S = 0.5
 ATTEND_S = 1.0
 DEPTH_S = 1.0
 PARKED_S = 5.0
-RELEASE_PAGE = 1_000
 WRITTEN_TOPIC = "written"
 """The topic by which whoever reads the journal for all hears that there is something new in it."""
 WORK_TOPIC = "work"
@@ -78,7 +77,7 @@ class Worker:
         self._is_known = False
         """Whether it is known to the others, so that it may lease."""
         self._state = WorkerState.STARTING
-        self._pulse = Pulse(context.gates, context.clock, TIMER_S)
+        self._pulse = Pulse(context.gates, context.clock, PULSE_S)
         self._balancing: asyncio.Future[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._lane_tasks: list[asyncio.Task[None]] = []
@@ -148,8 +147,8 @@ class Worker:
         if self._delivers:
             lag = LagWatch(self._work, self._context.clock, self._context.telemetry)
             tickers.append(("lag", LAG_S, lag.measure))
-            tickers.append(("pulse", TIMER_S, self._pulse.beat))
-            tickers.append(("timer", TIMER_S, self._release))
+            tickers.append(("pulse", PULSE_S, self._pulse.beat))
+            tickers.append(("timer", self._context.timer.period_s, self._release))
             tickers.append(("shares", SHARES_S, self._balance))
             tickers.append(("parked", PARKED_S, self._parked.expect))
         else:
@@ -222,7 +221,7 @@ class Worker:
         """Release what is due, and of what is parked as much as there is room for."""
         gates = self._context.gates
         lifted = await self._parked.lifted()
-        released = await self._work.promote_due(self._context.clock.now(), RELEASE_PAGE, lifted)
+        released = await self._work.promote_due(self._context.clock.now(), self._context.timer.page, lifted)
         if released:
             self._wake_all()
         elif lifted:

@@ -153,6 +153,12 @@ class Metric(Enum):
         ("app",),
         "URLs that are told no status changes for a day, as they answered 410",
     )
+    REGISTRY_NODES_AWAY = (
+        "waypost_registry_nodes_away",
+        MetricKind.MAXIMUM,
+        (),
+        "Nodes of the registry of devices that take no connection",
+    )
     BULK_FAILED = ("waypost_bulk_failed_total", MetricKind.COUNTER, ("app",), "Bulk jobs stopped as their walk failed")
     LOG_DROPPED = ("waypost_log_dropped_total", MetricKind.COUNTER, (), "Lines of the log dropped, as nobody read it")
     RECOVERED = (

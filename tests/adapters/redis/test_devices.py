@@ -286,3 +286,24 @@ async def test_of_clustered_traffic_nineteen_in_twenty_are_hits(
     found = lookups(noted)
     rate = found["hit"] / (found["hit"] + found["miss"])
     assert 0.94 < rate < 0.98, found
+
+
+async def test_after_warming_a_spike_asks_the_registry_a_tenth_as_often(
+    cache: CachedDevices, registry: Registry, noted: Noted
+) -> None:
+    """Requirement S1-118: a campaign to users of whom nineteen in twenty are on the list that was warmed."""
+    users = [(APP, UserId(f"u{n}")) for n in range(2_000)]
+    for user in users:
+        await register(registry, user, f"d{user[1]}")
+    listed = users[: len(users) * 19 // 20]
+
+    async def spike() -> int:
+        registry.asked.clear()
+        for start in range(0, len(users), 500):
+            await cache.for_users(users[start : start + 500])
+        return sum(map(len, registry.asked))
+
+    cold = await spike()
+    await cache._redis.execute([("FLUSHDB",)])
+    assert await cache.warm(listed) == len(listed)
+    assert (cold, await spike()) == (len(users), len(users) - len(listed))

@@ -14,6 +14,7 @@ from tests.adapters.senders.bench import (
     outcome,
     outcomes,
     payload_of,
+    script,
     to_android,
     to_ios,
     to_web,
@@ -25,9 +26,13 @@ from waypost.domain.channel import Channel
 from waypost.domain.content import Action, Content, Urgency
 from waypost.domain.delivery import Delivery
 from waypost.domain.message import message_of
-from waypost.domain.outcome import Taken
+from waypost.domain.outcome import Taken, Unanswered
+from waypost.domain.retry import RetryRules
+from waypost.domain.settlement import Again
+from waypost.domain.time import Instant
 from waypost.lab import Lab
 from waypost.lab.screen import screen
+from waypost.pipeline.settle import change_of
 from waypost.ports.sender import Sender
 
 pytestmark = pytest.mark.asyncio
@@ -122,6 +127,26 @@ async def test_a_repeated_message_replaces_the_first_on_the_device(
     for gateway in ("apns", "fcm", "webpush"):
         (token,) = {record.token for record in accepted(lab, gateway)}
         assert [(each.title, each.place) for each in screen(lab.records, token)] == [("2 : 0", "match7")]
+
+
+async def test_what_was_taken_without_an_answer_is_sent_again_and_seen_once(
+    lab: Lab, apns: ApnsSender, fcm: FcmSender, webpush: WebPushSender
+) -> None:
+    """The connection drops behind the message: the same delivery is sent again, and replaces itself on the device."""
+    what = fresh(Content(title="Your code", collapse_key="code"))
+    devices: list[tuple[str, Sender, Delivery]] = [
+        ("apns", apns, to_ios(lab, what)),
+        ("fcm", fcm, to_android(lab, what)),
+        ("webpush", webpush, to_web(lab, what)),
+    ]
+    for gateway, sender, one in devices:
+        await lab.script(script({"where": gateway, "match": {"times": 1}, "do": {"accept_then_drop": True}}))
+        lost = await outcome(sender, one)
+        assert isinstance(lost, Unanswered)
+        assert isinstance(change_of(one, lost, RetryRules(), Instant(1), 0.0, Instant(0)).settlement, Again)
+        assert isinstance(await outcome(sender, msgspec.structs.replace(one, attempt=2)), Taken)
+        (token,) = {record.token for record in accepted(lab, gateway)}
+        assert [(each.title, each.place) for each in screen(lab.records, token)] == [("Your code", "code")]
 
 
 async def test_nothing_but_messages_is_asked_of_a_provider(lab: Lab, apns: ApnsSender) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 
 import pytest
 
+from waypost.bootstrap.credentials import Sections
 from waypost.bootstrap.limits import rates_of
 from waypost.bootstrap.registry import load
 from waypost.bootstrap.senders import sections_of, senders_of
@@ -16,6 +18,7 @@ from waypost.domain.credential import CredentialId
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId
 from waypost.domain.limits import TokenBucket
+from waypost.domain.time import from_datetime
 from waypost.ports.plugin import Means
 from waypost.runtime.clock import SystemClock
 from waypost.runtime.gates import Gates
@@ -45,6 +48,12 @@ def test_a_credential_is_spelled_and_read_in_one_place(credential: CredentialId)
     assert str(credential) == f"demo/{credential.slot}"
     assert CredentialId.of(DEMO, credential.slot) == credential
     assert {credential: 1}[CredentialId.of(DEMO, credential.slot)] == 1
+
+
+def test_a_rehearsal_is_known_by_its_credential(tmp_path: Path) -> None:
+    config = read(tmp_path, TWO + "    rehearsed_on: {fcm/shop: 2027-01-31}\n")
+    sections = Sections(config, None, lambda: config)
+    assert sections.rehearsals() == {"demo/fcm/shop": from_datetime(dt.datetime(2027, 1, 31, tzinfo=dt.UTC))}
 
 
 def test_a_second_credential_has_a_section_a_sender_and_limits_of_its_own(tmp_path: Path) -> None:

@@ -19,8 +19,10 @@ from tests.certificates import Authority
 from waypost.bootstrap.admin import open_admin_store
 from waypost.bootstrap.registry import load
 from waypost.cli import waypost
+from waypost.cli.views import VOCABULARIES
 from waypost.domain.ids import AppId
 from waypost.ports.audit import AuditQuery, Ordered
+from waypost.stores.sql.named_views import NAMED
 
 
 def every_command() -> Iterator[tuple[str, click.Command]]:
@@ -121,6 +123,19 @@ def test_check_config_prints_the_reference(tmp_path: Path) -> None:
     result = run(tmp_path, "check-config", "--settings")
     assert result.returncode == 0
     assert "`apps.<app>.apns.key_file`" in result.stdout
+
+
+def test_views_are_printed_in_the_words_of_the_stores_engine(tmp_path: Path) -> None:
+    """What they show is asked in tests/contract/test_named_views.py."""
+    assert {str(each) for each in NAMED} == set(VOCABULARIES)
+    config = tmp_path / "waypost.yaml"
+    config.write_text("apps: {demo: {}}")
+    assert "CREATE VIEW notify_delivery_receipts AS" in run(tmp_path, "views", "notify").stdout
+    assert "CREATE" not in run(tmp_path, "views", "notify", "--drop").stdout
+    config.write_text("{store: postgresql://waypost@127.0.0.1/waypost, apps: {demo: {}}}")
+    made = run(tmp_path, "views", "user_api").stdout
+    assert made.startswith("CREATE SCHEMA IF NOT EXISTS user_api;\nDROP VIEW IF EXISTS user_api.notifications;\n")
+    assert not (tmp_path / "waypost.db").exists()
 
 
 def test_check_config_names_the_credential_that_cannot_be_used(tmp_path: Path) -> None:

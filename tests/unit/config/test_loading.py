@@ -290,6 +290,8 @@ def test_the_end_of_a_key_is_a_day_of_a_channel_that_the_app_has(tmp_path: Path)
     said = refusal(tmp_path, f"apps: {{demo: {{{fcm}, expires_on: {{apns: 2027-03-01}}}}}}")
     assert said.path == "apps.demo.expires_on.apns"
     assert refusal(tmp_path, f"apps: {{demo: {{{fcm}, expires_on: {{fcm: soon}}}}}}").path == "apps.demo.expires_on.fcm"
+    said = refusal(tmp_path, f"apps: {{demo: {{{fcm}, rehearsed_on: {{apns: 2027-03-01}}}}}}")
+    assert said.path == "apps.demo.rehearsed_on.apns"
 
 
 @pytest.mark.parametrize(

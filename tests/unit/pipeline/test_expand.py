@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -108,6 +110,38 @@ async def test_no_more_waits_than_the_limit() -> None:
         pass
     assert sum(jobs.enqueued) == expanding.WAITING_LIMIT
     assert max(jobs.enqueued) - min(jobs.enqueued) <= 5_000
+
+
+class Audience(Endless):
+    """So many recipients, of whom those that wait are told between two rounds."""
+
+    def __init__(self, recipients: int) -> None:
+        super().__init__(None)
+        self.left = recipients
+        self.most_waiting = 0
+
+    async def enqueue(self, app: object, wanted: JobId, most: int, piece: int) -> Enqueued:
+        """See Bulk: a page at most, and no more than are left."""
+        page = await super().enqueue(app, wanted, min(most, self.left), piece)
+        self.left -= page.recipients
+        self.most_waiting = max(self.most_waiting, sum(self.enqueued))
+        return page
+
+
+@pytest.mark.asyncio
+async def test_of_fifty_million_no_more_wait_than_of_any() -> None:
+    """Requirement S2-02: all pass, the queue is as deep as the limit, and nothing is kept of those who passed."""
+    audience, passed = Audience(50_000_000), 0
+    paces, failures = Paces(), Failures()
+    tracemalloc.start()
+    while audience.left:
+        passed += (await expand(audience, paces, failures, Instant(0))).recipients  # type: ignore[arg-type]  # as above
+        if audience.most_waiting == expanding.WAITING_LIMIT:
+            audience.enqueued = [0] * len(audience.enqueued)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (passed, audience.most_waiting) == (50_000_000, expanding.WAITING_LIMIT)
+    assert peak < 1_000_000, "bytes: less than one for 50 recipients"
 
 
 @given(rate=st.integers(1, 20_000), looks=st.lists(st.integers(0, 400), min_size=1, max_size=60))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +72,9 @@ class RegistryBench(LaneBench):
         async with self.running() as loop:
             await self.settled(loop)
 
-    async def report(self) -> None:
+    async def report(self, deleting: Collection[AppId] = ()) -> None:
         """Tail the journal to its end."""
-        while (await report(self.journal, self.registry)).rows:
+        while (await report(self.journal, self.registry, deleting)).rows:
             pass
 
     async def active(self) -> list[str]:
@@ -97,6 +97,19 @@ async def test_a_dead_token_is_deactivated_after_the_event_and_not_by_the_sender
     assert len(await bench.active()) == 2
     await bench.report()
     assert await bench.active() == ["token-ann-fcm"]
+
+
+@pytest.mark.parametrize(("deleting", "rows"), [([APP], 1), ([AppId("other")], 2), ([], 2)])
+async def test_the_row_goes_with_the_token_where_its_app_keeps_none(
+    bench: RegistryBench, deleting: Collection[AppId], rows: int
+) -> None:
+    """Requirement S1-40, where the setting ``dead_devices`` is ``delete``."""
+    bench.apns.answer = lambda delivery: Gone("Unregistered")
+    await bench.register(ANN, Channel("apns"), Channel("fcm"))
+    await bench.told()
+    await bench.report(deleting)
+    assert await bench.active() == ["token-ann-fcm"]
+    assert len(await bench.devices.of_user(APP, ANN, inactive=True)) == rows
 
 
 async def test_a_thousand_answers_for_one_token_delete_once(bench: RegistryBench) -> None:

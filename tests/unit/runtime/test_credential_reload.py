@@ -175,6 +175,21 @@ async def test_an_end_is_told_once_a_day_from_30_days_before(key: Key) -> None:
     assert reloader.says() == {"demo/apns": "has ended"}
 
 
+@pytest.mark.parametrize(("warns", "told"), [(True, [366, 367]), (False, [])])
+async def test_a_rehearsal_that_is_more_than_a_year_old_is_told_of_once_a_day(
+    key: Key, warns: bool, told: list[int]
+) -> None:
+    noted, clock = Noted(), StoppedClock()
+    rehearsals = {"demo/apns": later(clock.now(), -364 * DAY_MS), "demo/fcm": clock.now()}
+    reloader = CredentialReloader([key], clock, noted, warns=warns, rehearsals=lambda: rehearsals)
+    for _ in range(4):
+        for _ in range(2):
+            await reloader.look()
+        clock.advance(DAY_MS)
+    said = [fields for event, fields in noted.events if event is Event.CREDENTIAL_UNREHEARSED]
+    assert said == [{"credential": "demo/apns", "days_ago": days} for days in told]
+
+
 async def test_a_new_end_is_known_at_once(key: Key) -> None:
     clock = StoppedClock()
     reloader = CredentialReloader([key], clock, Noted(), warns=True)

@@ -19,9 +19,11 @@ from tests.unit.adapters.noted import Noted
 from tests.unit.runtime.bench import APP, LaneBench
 from tests.unit.runtime.test_worker import OwnsAll
 from waypost.domain.amendment import Amended, Amendment, NotOpen, Withdraw
+from waypost.domain.channel import Channel
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, NotificationId, UserId, format_id
-from waypost.domain.time import MINUTE_MS, Instant
+from waypost.domain.time import DAY_MS, MINUTE_MS, Instant
+from waypost.pipeline.age import DeviceAges
 from waypost.pipeline.tail import Reader
 from waypost.ports.erasure import Erasure
 from waypost.ports.journal import JournalRow
@@ -112,6 +114,36 @@ async def test_what_cannot_be_swept_keeps_nothing_else_from_being(fault: Excepti
         failed = [each["error"] for each in noted.fields_of(Event.STAGE_FAILED)]
         assert failed == ([] if isinstance(fault, Unavailable) else ["ValueError"])
         assert len(noted.fields_of(Event.SWEEP_DONE)) == 1
+
+
+async def test_devices_age_once_a_day_and_again_soon_where_that_failed(tmp_path: Path) -> None:
+    bench, noted = LaneBench(tmp_path / "worker_slots"), Noted()
+    away = [Unavailable("for a while")]
+
+    class Aging(MemoryDevices):
+        """Away at first."""
+
+        async def purge(self, app: AppId, inactive_since: Instant) -> int:
+            if away:
+                raise away.pop()
+            return await super().purge(app, inactive_since)
+
+    await bench.register("ann", Channel("apns"))
+    bench.clock.advance(3 * DAY_MS)
+    devices = Aging(bench.store, bench.clock)
+    duty_context = msgspec.structs.replace(
+        duty_context_on(bench), devices=devices, ages=DeviceAges(unused_days=2, inactive_days=1)
+    )
+    context = msgspec.structs.replace(bench.context(), telemetry=noted)
+    duties = Duties(context, duty_context, OwnsAll(), lambda lane: None)
+    with pytest.raises(Unavailable):
+        await done(duties, "age")
+    assert [each.active for each in await devices.of_user(APP, UserId("ann"), inactive=True)] == [False]
+    bench.clock.advance(2 * DAY_MS)
+    for _ in range(2):
+        await done(duties, "age")
+    assert noted.fields_of(Event.DEVICES_AGED) == [{"app": APP, "deactivated": 0, "deleted": 1}]
+    assert await devices.of_user(APP, UserId("ann"), inactive=True) == []
 
 
 async def test_a_withdrawal_that_fails_keeps_no_other_of_cancelled_jobs_waiting(tmp_path: Path) -> None:

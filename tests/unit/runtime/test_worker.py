@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from waypost.runtime import worker as worker_module
 from waypost.runtime.duties import DutyContext
 from waypost.runtime.peers import NoPeers
 from waypost.runtime.roles import Role
+from waypost.runtime.timer import TimerSettings
 from waypost.runtime.worker import Worker, WorkerIdentity
 from waypost.telemetry import Metric, Silent
 
@@ -129,9 +130,10 @@ async def at_work(
     ownership: OwnsAll | None = None,
     server: Lifecycle | None = None,
     backlog_limit: int = 1_000,
+    timer: TimerSettings | None = None,
 ) -> AsyncIterator[Worker]:
     """A worker from its start to its drain."""
-    bench.made = bench.context()
+    bench.made = msgspec.structs.replace(bench.context(), timer=timer or TimerSettings())
     place = WorkerIdentity(0, bench.worker_slots, NoPeers(), ownership or OwnsAll(), lambda: None, frozenset(roles))
 
     async def nothing_to_record() -> bool:
@@ -166,6 +168,32 @@ async def test_work_of_which_the_word_was_lost_is_done(bench: LaneBench) -> None
         await until(lambda: all(lane.is_idle for lane in worker._lanes.values()))
         told = await bench.accept("ann")
         await until(lambda: bench.statuses(told) == {Channel("apns"): DeliveryStatus.SENT})
+
+
+@pytest.mark.parametrize(("period_s", "is_again"), [(0.01, True), (300, False)])
+async def test_what_is_due_is_looked_for_as_often_and_as_much_at_a_time_as_is_set(
+    bench: LaneBench, monkeypatch: pytest.MonkeyPatch, period_s: float, is_again: bool
+) -> None:
+    """100 every 5 minutes is the third description's sweep (requirements S3-61 and S3-62)."""
+    pages: list[int] = []
+    measured = 0
+    promote_due, depth = bench.work.promote_due, bench.work.depth
+
+    async def noted(now: Instant, n: int, lifted: Mapping[str, int]) -> int:
+        pages.append(n)
+        return await promote_due(now, n, lifted)
+
+    async def counted(lane: Lane) -> int:
+        nonlocal measured
+        measured += 1
+        return await depth(lane)
+
+    monkeypatch.setattr(bench.work, "promote_due", noted)
+    monkeypatch.setattr(bench.work, "depth", counted)
+    async with at_work(bench, timer=TimerSettings(period_s=period_s, page=100)):
+        await until(lambda: measured > 5 * len(Lane))
+        assert set(pages) == {100}
+        assert (len(pages) > 1) is is_again
 
 
 async def test_what_one_lane_settled_sends_no_other_to_the_store(

@@ -11,9 +11,11 @@ from waypost.domain.address import FEED
 from waypost.domain.credential import channel_of
 from waypost.domain.moves import DeliveryMoved
 from waypost.domain.status import DeliveryStatus
+from waypost.domain.time import Instant
 from waypost.features.feed import live_routes
 from waypost.features.feed.routes import ROUTES
 from waypost.features.parts import Ground, Parts
+from waypost.pipeline.sweep import PAGE
 from waypost.ports.erasure import Erasure
 from waypost.ports.feed import NewEntry
 from waypost.ports.journal import JournalRow
@@ -38,6 +40,11 @@ async def bring(ground: Ground, rows: Sequence[JournalRow]) -> None:
             ground.live.brought(entries)
 
 
+async def drop_hidden(ground: Ground, now: Instant) -> int:
+    """Delete a page of the notifications that users deleted, where ``retention.hidden`` says so."""
+    return await ground.store.retention.drop_hidden(PAGE) if ground.config.retention.hidden == "delete" else 0
+
+
 def has_feeds(config: Config) -> bool:
     """Tell whether any app has feeds."""
     return any(channel_of(slot) == CHANNEL for app in config.apps.values() for slot in app.senders)
@@ -55,4 +62,5 @@ PARTS = Parts(
     readers={"feed": bring},
     prompt=has_feeds,
     erases=empty,
+    drops=drop_hidden,
 )

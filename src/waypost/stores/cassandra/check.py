@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 
 from msgspec import Struct
 
+from waypost.stores.cassandra.nodes import away_of, nodes_of
 from waypost.stores.cassandra.schema import REVISION, revision_of
 from waypost.stores.cassandra.session import CassandraCluster, Session
 from waypost.stores.cassandra.settings import CassandraSettings
 
-CONNECT_S = 2.0
 SAFE_COPIES = 3
 """The copies of a row that are safe: a quorum of fewer does without no node."""
 
 _VERSION = "SELECT release_version, data_center FROM system.local"
-_PEERS = "SELECT native_address, native_port FROM system.peers_v2"
-_HERE = "SELECT rpc_address, rpc_port FROM system.local"
 _REPLICATION = "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = '{keyspace}'"
 
 
@@ -57,22 +54,11 @@ async def look(settings: CassandraSettings) -> CassandraFindings:
 
 async def _look(session: Session, settings: CassandraSettings) -> CassandraFindings:
     version, here = (await session.execute(_VERSION))[0]
-    nodes = [*await session.execute(_HERE), *await session.execute(_PEERS)]
-    answers = await asyncio.gather(*(_answers(str(host), port) for host, port in nodes))
-    away = tuple(f"{host}:{port}" for (host, port), up in zip(nodes, answers, strict=True) if not up)
+    nodes = await nodes_of(session)
+    away = tuple(f"{host}:{port}" for host, port in await away_of(nodes))
     rows = await session.execute(_REPLICATION.format(keyspace=settings.keyspace))
     placed = dict(rows[0][0]) if rows else {}
     is_simple = str(placed.get("class", "")).endswith("SimpleStrategy")
     copies = placed.get("replication_factor" if is_simple else settings.data_center or here)
     revision = await revision_of(session, settings.keyspace)
     return CassandraFindings(version, len(nodes), away, int(copies or 0) if rows else None, is_simple, revision)
-
-
-async def _answers(host: str, port: int) -> bool:
-    try:
-        async with asyncio.timeout(CONNECT_S):
-            _, writer = await asyncio.open_connection(host, port)
-    except OSError:
-        return False
-    writer.close()
-    return True

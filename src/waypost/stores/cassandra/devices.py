@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import random
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from itertools import groupby
 from typing import TypeVar
 
@@ -13,11 +14,15 @@ from waypost.domain.device import Device, Registration
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
 from waypost.domain.time import Instant
+from waypost.ports.clock import Clock
 from waypost.ports.devices import Eviction, Registered, Use
+from waypost.runtime.clock import SystemClock
 from waypost.runtime.time_slices import slices
 from waypost.stores.cassandra import partition
 from waypost.stores.cassandra.link import CONNECT_PAUSE_S, CassandraLink
-from waypost.stores.cassandra.registering import erase, owner_of, register
+from waypost.stores.cassandra.nodes import NodeWatch
+from waypost.stores.cassandra.partition import StoredDevice
+from waypost.stores.cassandra.registering import erase, forget, owner_of, register
 from waypost.stores.cassandra.session import Row
 from waypost.stores.cassandra.settings import CassandraSettings
 from waypost.stores.cassandra.statements import device_of
@@ -47,10 +52,17 @@ class CassandraDevices:
     """The device registry in Cassandra: look-ups are asked for together, changes of one user's devices in turn."""
 
     def __init__(
-        self, settings: CassandraSettings, *, migrates: bool = False, telemetry: Telemetry | None = None
+        self,
+        settings: CassandraSettings,
+        *,
+        migrates: bool = False,
+        telemetry: Telemetry | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self._link = CassandraLink(settings, migrates=migrates)
         self._telemetry = telemetry or Silent()
+        self._clock = clock or SystemClock()
+        self.nodes = NodeWatch(self._link, self._telemetry)
         self._is_away = False
         self._asking = asyncio.Semaphore(LOOK_UPS_AT_ONCE)
         self._users = [asyncio.Lock() for _ in range(TURNS)]
@@ -113,6 +125,20 @@ class CassandraDevices:
         """See Devices."""
         evicted = [await asyncio.gather(*map(self._evict, some)) for some in slices(evictions, CHANGES_AT_ONCE)]
         return [user for some in evicted for user in some if user is not None]
+
+    async def purge(self, app: AppId, inactive_since: Instant) -> int:
+        """See Devices; it walks through all users."""
+
+        def is_over(held: StoredDevice) -> bool:
+            return not held.device.active and (held.deactivated_at or 0) < inactive_since
+
+        purged = 0
+        key: tuple[AppId, UserId] | None = None
+        while users := await self._users_after(key):
+            for key, devices in users:
+                if key[0] == app and not all(device.active for device in devices):
+                    purged += await self._in_turn(*key, partial(self._delete, *key, is_over))
+        return purged
 
     async def touch(self, uses: Sequence[Use]) -> None:
         """See Devices."""
@@ -189,8 +215,24 @@ class CassandraDevices:
         if not meant:
             return False
         _, statements = await self._link.made()
-        parts = [partition.stop(statements, device) for device in meant]
+        now = self._clock.now()
+        parts = [partition.stop(statements, device, now) for device in meant]
         return True if await partition.change(self._link, was, parts) else None
+
+    async def _delete(self, app: AppId, user_id: UserId, is_meant: Callable[[StoredDevice], bool]) -> int | None:
+        """Delete rows of inactive devices; their tokens are given up first, so that an attempt's rest is found by them.
+
+        One that registers meanwhile has its token by another claim.
+        """
+        was = await partition.read(self._link, app, user_id)
+        meant = [held for held in was.devices if is_meant(held)]
+        if not meant:
+            return 0
+        for held in meant:
+            await forget(self._link, held)
+        _, statements = await self._link.made()
+        parts = [partition.remove(statements, held.device) for held in meant]
+        return len(meant) if await partition.change(self._link, was, parts) else None
 
     async def _evict(self, one: Eviction) -> tuple[AppId, UserId] | None:
         """Evict a dead token; return the user whose device it stopped."""
@@ -202,7 +244,12 @@ class CassandraDevices:
         def is_dead(device: Device) -> bool:
             return device.token_hash == one.token_hash and device.last_seen_at < one.seen_before
 
+        def is_stopped(held: StoredDevice) -> bool:
+            return not held.device.active and held.device.token_hash == one.token_hash
+
         stopped = await self._in_turn(one.app, user_id, lambda: self._stop(one.app, user_id, is_dead))
+        if stopped and one.deletes:
+            await self._in_turn(one.app, user_id, lambda: self._delete(one.app, user_id, is_stopped))
         return (one.app, user_id) if stopped else None
 
     async def _touch(self, use: Use) -> None:

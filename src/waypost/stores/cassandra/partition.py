@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from waypost.domain.device import Device
 from waypost.domain.ids import AppId, DeviceId, UserId
+from waypost.domain.time import Instant
 from waypost.stores.cassandra.link import CassandraLink
 from waypost.stores.cassandra.session import Statement
 from waypost.stores.cassandra.statements import Statements, device_of
@@ -22,6 +23,8 @@ class StoredDevice(Struct, frozen=True):
 
     device: Device
     claim: bytes
+    deactivated_at: Instant | None = None
+    """When it was deactivated last; it counts while it is not active."""
 
 
 class Partition(Struct, frozen=True):
@@ -45,8 +48,8 @@ async def read(link: CassandraLink, app: AppId, user_id: UserId) -> Partition:
     """Read the partition as a quorum knows it. It may be an older one: then a change of it does not apply."""
     session, statements = await link.made()
     rows = await session.execute(statements.partition, app, user_id)
-    found = ((device_of(row), row[-2]) for row in rows)
-    devices = tuple(StoredDevice(device, claim) for device, claim in found if device is not None)
+    found = ((device_of(row), row[-3], row[-2]) for row in rows)
+    devices = tuple(StoredDevice(device, claim, at) for device, claim, at in found if device is not None)
     return Partition(app, user_id, rows[0][-1] if rows else None, devices)
 
 
@@ -73,9 +76,9 @@ def put(statements: Statements, device: Device, claim: bytes) -> Part:
     return statements.put, (*names, *times, *keys, *said)
 
 
-def stop(statements: Statements, device: Device) -> Part:
+def stop(statements: Statements, device: Device, now: Instant) -> Part:
     """Deactivate it, and keep the row."""
-    return statements.stop, _key(device)
+    return statements.stop, (now, *_key(device))
 
 
 def remove(statements: Statements, device: Device) -> Part:

@@ -43,13 +43,13 @@ async def register(
         claim = before.claim
     else:
         claim = os.urandom(16)
-        if not await _take(link, said, claim, taken_from):
+        if not await _take(link, said, claim, taken_from, now):
             return None
     after = registered(said, None if before is None else before.device, now)
     pushed_out = _too_many(was, after, cap)
-    if await _write(link, was, StoredDevice(after, claim), pushed_out):
+    if await _write(link, was, StoredDevice(after, claim), pushed_out, now):
         if before is not None and before.device.token != said.token:
-            await _forget(link, before)
+            await forget(link, before)
     elif not await _was_overtaken(link, said):
         return None
     return Registered(after, before is None, tuple(device.device_id for device in pushed_out), tuple(taken_from))
@@ -63,19 +63,19 @@ async def erase(link: CassandraLink, app: AppId, user_id: UserId, until: Instant
     was = await partition.read(link, app, user_id)
     over = [held for held in was.devices if held.device.registered_at <= until]
     for held in over:
-        await _forget(link, held)
+        await forget(link, held)
     _, statements = await link.made()
     if len(over) < len(was.devices):
         return await partition.change(link, was, [partition.remove(statements, each.device) for each in over]) or None
     return was.version is None or await partition.drop(link, was) or None
 
 
-async def stop_token(link: CassandraLink, app: AppId, user_id: UserId, digest: bytes) -> bool:
+async def stop_token(link: CassandraLink, app: AppId, user_id: UserId, digest: bytes, now: Instant) -> bool:
     """Make one attempt to stop devices of a user that have the token, or are about to; False: try again."""
     was = await partition.read(link, app, user_id)
     _, statements = await link.made()
     having = [device for device in was.active() if device.token_hash == digest]
-    return await partition.change(link, was, [partition.stop(statements, device) for device in having])
+    return await partition.change(link, was, [partition.stop(statements, device, now) for device in having])
 
 
 async def owner_of(link: CassandraLink, app: AppId, digest: bytes) -> Owner | None:
@@ -85,7 +85,7 @@ async def owner_of(link: CassandraLink, app: AppId, digest: bytes) -> Owner | No
     return (rows[0][0], rows[0][1]) if rows else None
 
 
-async def _take(link: CassandraLink, said: Registration, claim: bytes, taken_from: set[UserId]) -> bool:
+async def _take(link: CassandraLink, said: Registration, claim: bytes, taken_from: set[UserId], now: Instant) -> bool:
     """Take the token, steps 2 to 4; False where somebody else took it meanwhile."""
     session, statements = await link.made()
     digest = said.token_hash
@@ -96,20 +96,22 @@ async def _take(link: CassandraLink, said: Registration, claim: bytes, taken_fro
     user_id, claimed = owner
     if user_id != said.user_id:
         taken_from.add(user_id)
-        if not await stop_token(link, said.app, user_id, digest):
+        if not await stop_token(link, said.app, user_id, digest, now):
             return False
     rows = await session.execute(statements.take, said.user_id, claim, said.app, digest, claimed)
     return bool(rows[0][0])
 
 
-async def _write(link: CassandraLink, was: Partition, now: StoredDevice, pushed_out: Sequence[Device]) -> bool:
+async def _write(
+    link: CassandraLink, was: Partition, after: StoredDevice, pushed_out: Sequence[Device], now: Instant
+) -> bool:
     """Write the devices, step 5."""
     _, statements = await link.made()
-    parts = [partition.stop(statements, device) for device in (*_with_the_token(was, now.device), *pushed_out)]
-    before = was.find(now.device.device_id)
-    if before is not None and before.device.platform != now.device.platform:
+    parts = [partition.stop(statements, device, now) for device in (*_with_the_token(was, after.device), *pushed_out)]
+    before = was.find(after.device.device_id)
+    if before is not None and before.device.platform != after.device.platform:
         parts.append(partition.remove(statements, before.device))
-    parts.append(partition.put(statements, now.device, now.claim))
+    parts.append(partition.put(statements, after.device, after.claim))
     return await partition.change(link, was, parts)
 
 
@@ -119,7 +121,7 @@ async def _was_overtaken(link: CassandraLink, said: Registration) -> bool:
     return owner is not None and owner[0] != said.user_id
 
 
-async def _forget(link: CassandraLink, before: StoredDevice) -> None:
+async def forget(link: CassandraLink, before: StoredDevice) -> None:
     """Release the old token of a device that has another now, unless it was taken again since."""
     session, statements = await link.made()
     await session.execute(statements.forget, before.device.app, before.device.token_hash, before.claim)

@@ -21,7 +21,7 @@ STEPS: Final = (
         """CREATE TABLE IF NOT EXISTS {keyspace}.device (
             app text, user_id text, version bigint STATIC,
             platform text, device_id text, provider_token text, claim blob, p256dh blob, auth blob,
-            app_version text, os_version text, locale text, token_use text, active boolean,
+            app_version text, os_version text, locale text, token_use text, active boolean, deactivated_at bigint,
             registered_at bigint, last_seen_at bigint, token_updated_at bigint, used_at bigint,
             PRIMARY KEY ((app, user_id), platform, device_id)
         ) WITH speculative_retry = 'MIN(99p,20ms)'""",

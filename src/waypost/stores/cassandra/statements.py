@@ -20,7 +20,7 @@ _COLUMNS = (
 )
 _LOOK_UP = "SELECT {columns} FROM {keyspace}.device WHERE app = ? AND user_id = ?"
 _LOOK_UP_MANY = "SELECT {columns} FROM {keyspace}.device WHERE app = ? AND user_id IN ?"
-_PARTITION = "SELECT {columns}, version FROM {keyspace}.device WHERE app = ? AND user_id = ?"
+_PARTITION = "SELECT {columns}, deactivated_at, version FROM {keyspace}.device WHERE app = ? AND user_id = ?"
 _WALK = "SELECT {columns} FROM {keyspace}.device LIMIT ?"
 _WALK_ON = "SELECT {columns} FROM {keyspace}.device WHERE token(app, user_id) > token(?, ?) LIMIT ?"
 _MOVE = "UPDATE {keyspace}.device SET version = ? WHERE app = ? AND user_id = ? IF version = ?"
@@ -30,7 +30,8 @@ INSERT INTO {keyspace}.device (app, user_id, device_id, platform, provider_token
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _STOP = """\
-UPDATE {keyspace}.device SET active = false WHERE app = ? AND user_id = ? AND platform = ? AND device_id = ?
+UPDATE {keyspace}.device SET active = false, deactivated_at = ?
+WHERE app = ? AND user_id = ? AND platform = ? AND device_id = ?
 """
 _REMOVE = "DELETE FROM {keyspace}.device WHERE app = ? AND user_id = ? AND platform = ? AND device_id = ?"
 _DROP = "DELETE version FROM {keyspace}.device WHERE app = ? AND user_id = ? IF version = ?"

@@ -141,6 +141,10 @@ class CachedDevices:
         """See Devices."""
         return await asyncio.shield(self._evict(evictions))
 
+    async def purge(self, app: AppId, inactive_since: Instant) -> int:
+        """See Devices: what is inactive is not cached."""
+        return await self._devices.purge(app, inactive_since)
+
     async def touch(self, uses: Sequence[Use]) -> None:
         """See Devices: a cached use is brought up to date, since routing would else note it once more each time."""
         await self._devices.touch(uses)

@@ -15,6 +15,7 @@ from msgspec import Struct
 from waypost.domain.device import CONTACTS, Device, Registration, SubscriptionKeys, TokenUse
 from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
 from waypost.domain.time import Instant
+from waypost.ports.clock import Clock
 from waypost.ports.devices import Eviction, Registered, Use
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Connection
@@ -38,7 +39,8 @@ ORDER BY user_id, device_id LIMIT ?
 
 _KNOWN = "SELECT 1 FROM device WHERE app = ? AND user_id = ? AND device_id = ?"
 _TAKE_OVER = """\
-UPDATE device SET active = 0 WHERE app = ? AND token_hash = ? AND active = 1 AND (user_id, device_id) != (?, ?)
+UPDATE device SET active = 0, deactivated_at = ?5
+WHERE app = ?1 AND token_hash = ?2 AND active = 1 AND (user_id, device_id) != (?3, ?4)
 RETURNING user_id
 """
 _UPSERT = f"""\
@@ -53,22 +55,34 @@ ON CONFLICT (app, user_id, device_id) DO UPDATE SET
     p256dh = excluded.p256dh, auth = excluded.auth,
     app_version = excluded.app_version, os_version = excluded.os_version, locale = excluded.locale,
     token_use = excluded.token_use,
-    last_seen_at = excluded.last_seen_at, last_used_at = excluded.last_used_at, active = 1
+    last_seen_at = excluded.last_seen_at, last_used_at = excluded.last_used_at, active = 1, deactivated_at = NULL
 RETURNING {DEVICE.replace("device.", "")}
 """  # noqa: S608 - a list of columns
 _PUSH_OUT = f"""\
-UPDATE device SET active = 0 WHERE app = ?1 AND user_id = ?2 AND active = 1 AND device_id IN (
+UPDATE device SET active = 0, deactivated_at = ?5 WHERE app = ?1 AND user_id = ?2 AND active = 1 AND device_id IN (
     SELECT device_id FROM device WHERE app = ?1 AND user_id = ?2 AND active = 1 AND device_id != ?3
         AND platform NOT IN ({", ".join(f"'{each}'" for each in sorted(CONTACTS))})
     ORDER BY last_seen_at DESC, device_id DESC LIMIT 1000000 OFFSET ?4 - 1
 )
 RETURNING last_seen_at, device_id
 """  # noqa: S608 - names of ours
-_DEACTIVATE = "UPDATE device SET active = 0 WHERE app = ? AND user_id = ? AND device_id = ? AND active = 1"
+_DEACTIVATE = """\
+UPDATE device SET active = 0, deactivated_at = ?4 WHERE app = ?1 AND user_id = ?2 AND device_id = ?3 AND active = 1
+"""
 _EVICT = """\
-UPDATE device SET active = 0 WHERE app = ? AND token_hash = ? AND active = 1 AND last_seen_at < ?
+UPDATE device SET active = 0, deactivated_at = ?4
+WHERE app = ?1 AND token_hash = ?2 AND active = 1 AND last_seen_at < ?3
 RETURNING app, user_id
 """
+_DELETE_DEAD = """\
+DELETE FROM device WHERE app = ? AND token_hash = ? AND active = 1 AND last_seen_at < ? RETURNING app, user_id
+"""
+_PURGE = """\
+DELETE FROM device WHERE (app, user_id, device_id) IN (
+    SELECT app, user_id, device_id FROM device WHERE app = ? AND active = 0 AND deactivated_at < ? LIMIT ?
+)
+"""
+_PURGED_AT_ONCE = 500
 _ERASE = "DELETE FROM device WHERE app = ? AND user_id = ? AND registered_at <= ?"
 _TOUCH = """\
 UPDATE device SET last_used_at = ?4
@@ -79,8 +93,9 @@ WHERE app = ?1 AND user_id = ?2 AND device_id = ?3 AND coalesce(last_used_at, 0)
 class SqlDevices:
     """The device registry of the store: it reads in a reader thread, writes through the group commit."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
+        self._clock = clock
 
     async def for_users(self, users: Sequence[tuple[AppId, UserId]]) -> list[list[Device]]:
         """See Devices."""
@@ -112,11 +127,21 @@ class SqlDevices:
 
     async def deactivate(self, app: AppId, user_id: UserId, device_id: DeviceId) -> bool:
         """See Devices."""
-        return await self._database.commits.submit(_DEACTIVATING, (app, user_id, device_id))
+        return await self._database.commits.submit(_DEACTIVATING, (app, user_id, device_id, self._clock.now()))
 
     async def evict(self, evictions: Sequence[Eviction]) -> list[tuple[AppId, UserId]]:
         """See Devices."""
-        return await self._database.commits.submit(_EVICTING, evictions, rows=len(evictions)) if evictions else []
+        if not evictions:
+            return []
+        order = _Evictions(evictions, self._clock.now())
+        return await self._database.commits.submit(_EVICTING, order, rows=len(evictions))
+
+    async def purge(self, app: AppId, inactive_since: Instant) -> int:
+        """See Devices."""
+        purged = 0
+        while page := await self._database.commits.submit(_PURGING, (app, inactive_since), _PURGED_AT_ONCE):
+            purged += page
+        return purged
 
     async def touch(self, uses: Sequence[Use]) -> None:
         """See Devices."""
@@ -159,30 +184,44 @@ def _register_one(connection: Connection, call: _Call) -> Registered:
     key = (said.app, said.user_id, said.device_id)
     digest = said.token_hash
     known = connection.execute(_KNOWN, key).fetchone()
-    taken = connection.execute(_TAKE_OVER, (said.app, digest, said.user_id, said.device_id)).fetchall()
+    taken = connection.execute(_TAKE_OVER, (said.app, digest, said.user_id, said.device_id, call.now)).fetchall()
     keys = (None, None) if said.keys is None else (said.keys.p256dh, said.keys.auth)
     rest = (said.app_version, said.os_version, said.locale, said.token_use, call.now)
     row = connection.execute(_UPSERT, (*key, said.platform, said.token, digest, *keys, *rest)).fetchone()
     is_capped = call.cap and said.platform not in CONTACTS
-    pushed_out = connection.execute(_PUSH_OUT, (*key, call.cap)).fetchall() if is_capped else []
+    pushed_out = connection.execute(_PUSH_OUT, (*key, call.cap, call.now)).fetchall() if is_capped else []
     longest_ago_first = tuple(DeviceId(device_id) for _, device_id in sorted(pushed_out))
     taken_from = tuple(UserId(user_id) for (user_id,) in taken if user_id != said.user_id)
     return Registered(device_of(row), known is None, longest_ago_first, taken_from)
 
 
-def _deactivate(transaction: Transaction, keys: Sequence[tuple[AppId, UserId, DeviceId]]) -> list[bool]:
+def _deactivate(transaction: Transaction, keys: Sequence[tuple[AppId, UserId, DeviceId, Instant]]) -> list[bool]:
     return [transaction.connection.execute(_DEACTIVATE, key).rowcount > 0 for key in keys]
 
 
-def _evict(transaction: Transaction, batches: Sequence[Sequence[Eviction]]) -> list[list[tuple[AppId, UserId]]]:
+class _Evictions(Struct, frozen=True):
+    """Dead tokens, and when they are deactivated."""
+
+    tokens: Sequence[Eviction]
+    at: Instant
+
+
+def _evict(transaction: Transaction, batches: Sequence[_Evictions]) -> list[list[tuple[AppId, UserId]]]:
     return [
-        [
-            owner
-            for one in batch
-            for owner in transaction.connection.execute(_EVICT, (one.app, one.token_hash, one.seen_before)).fetchall()
-        ]
+        [owner for one in batch.tokens for owner in _evict_one(transaction.connection, one, batch.at)]
         for batch in batches
     ]
+
+
+def _evict_one(connection: Connection, one: Eviction, at: Instant) -> list[Any]:
+    named = (one.app, one.token_hash, one.seen_before)
+    if one.deletes:
+        return connection.execute(_DELETE_DEAD, named).fetchall()
+    return connection.execute(_EVICT, (*named, at)).fetchall()
+
+
+def _purge(transaction: Transaction, orders: Sequence[tuple[AppId, Instant]]) -> list[int]:
+    return [transaction.connection.execute(_PURGE, (*order, _PURGED_AT_ONCE)).rowcount for order in orders]
 
 
 def _touch(transaction: Transaction, batches: Sequence[Sequence[Use]]) -> list[None]:
@@ -201,6 +240,7 @@ _TOKEN_USES = {word.value: word for word in TokenUse}
 _REGISTERING = OperationKind("register_device", _register, durable=True)
 _DEACTIVATING = OperationKind("deactivate_device", _deactivate, durable=True)
 _EVICTING = OperationKind("evict_tokens", _evict, durable=False, patient=True)
+_PURGING = OperationKind("purge_devices", _purge, durable=False, patient=True)
 _ERASING = OperationKind("erase_devices", _erase, durable=True)
 _TOUCHING = OperationKind("touch_devices", _touch, durable=False, patient=True)
 

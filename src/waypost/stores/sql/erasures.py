@@ -19,6 +19,7 @@ from waypost.domain.time import Instant, later
 from waypost.ports.erasure import ERASED_DEVICE, Erasure
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Connection
+from waypost.stores.sql.retention import delete_notifications
 from waypost.stores.sql.rows import content_body, execute_in
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
@@ -29,6 +30,7 @@ _FINISH = "UPDATE erasure SET user_id = NULL, finished_at = ? WHERE id = ?"
 _OF_USER = "FROM notification INDEXED BY notification_history WHERE app = ? AND user_id = ? AND id < ?"
 _UNFINISHED = f"SELECT id {_OF_USER} AND finished_at IS NULL ORDER BY id LIMIT ?"
 _FINAL = f"SELECT seq, id, job, caller {_OF_USER} AND finished_at IS NOT NULL ORDER BY id LIMIT ?"
+_ALL_OF = f"SELECT seq, id, app, lane, status {_OF_USER} AND finished_at IS NOT NULL ORDER BY id LIMIT ?"
 _ANONYMISE = "UPDATE notification SET user_id = ?, caller = ?, device_ids = NULL, variables = NULL WHERE id = ?"
 _SAY_NOTHING = "UPDATE content SET body = ? WHERE seq = ?"
 _BLANK_RECEIPTS = (
@@ -99,6 +101,10 @@ class SqlErasures:
         """See Erasures."""
         return await self._database.commits.submit(_BLANKING, _Page(erasure, n, self._beside), n)
 
+    async def delete(self, erasure: Erasure, n: int) -> int:
+        """See Erasures."""
+        return await self._database.commits.submit(_DELETING, _Page(erasure, n, self._beside), n)
+
     async def strike(self, erasure: Erasure) -> None:
         """See Erasures; a job's bounds move to the user before, who leaves nobody else out."""
         for mentions in await self._database.read(lambda connection: _mentions(connection, erasure)):
@@ -147,6 +153,12 @@ def _blank_page(connection: Connection, page: _Page) -> int:
     return len(rows)
 
 
+def _delete(transaction: Transaction, pages: Sequence[_Page]) -> list[int]:
+    execute = transaction.connection.execute
+    found = [(page, execute(_ALL_OF, (*_whose(page.erasure), page.n)).fetchall()) for page in pages]
+    return [delete_notifications(transaction, rows, page.beside) for page, rows in found]
+
+
 def _mentions(connection: Connection, erasure: Erasure) -> list[_Mentions]:
     """Find the jobs of the app that name the user."""
     user = erasure.user_id
@@ -186,5 +198,6 @@ def _finish(transaction: Transaction, orders: Sequence[tuple[Instant, Notificati
 
 _ASKING: OperationKind[Erasure, Erasure] = OperationKind("ask_erasure", _ask, durable=True)
 _BLANKING: OperationKind[_Page, int] = OperationKind("blank_erased", _blank, durable=False)
+_DELETING: OperationKind[_Page, int] = OperationKind("delete_erased", _delete, durable=False)
 _STRIKING: OperationKind[_Mentions, None] = OperationKind("strike_erased", _strike, durable=False)
 _FINISHING: OperationKind[tuple[Instant, NotificationId], None] = OperationKind("finish_erasure", _finish, durable=True)

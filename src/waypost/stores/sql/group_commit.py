@@ -301,7 +301,8 @@ class GroupCommit:
         self._held -= 1
 
     def _announce(self, state: StoreState) -> None:
-        self._telemetry.event(EVENT_OF[state])
+        code = {} if state is StoreState.OK else {"code": f"storage_{state}"}
+        self._telemetry.event(EVENT_OF[state], **code)
         for listener in self._listeners:
             listener(state)
 

@@ -17,6 +17,7 @@ from waypost.domain.ids import first_id_at
 from waypost.domain.time import DAY_MS, HOUR_MS, Instant
 from waypost.ports.clock import Clock
 from waypost.stores.sql.database import Database
+from waypost.stores.sql.driver import Row
 from waypost.stores.sql.engine import Months
 from waypost.stores.sql.rows import execute_in, select_in
 from waypost.stores.sql.transaction import OperationKind, Transaction
@@ -38,6 +39,10 @@ _FOLDED = "DELETE FROM counter WHERE hour > 0 AND hour < ?"
 _HOURS_APART = 48
 """Hours that clocks may differ: nobody's is so wrong that it still counts in what is older."""
 _PAGE = 500
+_FIND_HIDDEN = """\
+SELECT seq, id, notification.app, lane, status FROM feed_entry JOIN notification ON id = notification_id
+WHERE hidden_at IS NOT NULL AND finished_at IS NOT NULL LIMIT ?
+"""
 _OLD = "SELECT seq, id, app, lane, status FROM notification WHERE id < ? AND finished_at < ? ORDER BY id LIMIT ?"
 _RECEIPTS = (
     "SELECT notification.app, notification.lane, receipt.status, count(*) FROM notification"
@@ -53,6 +58,13 @@ class _Page(Struct, frozen=True):
     n: int
     table: str = ""
     """The table of a feature, whose rows belong to notifications."""
+
+
+class _Hidden(Struct, frozen=True):
+    """A page of what readers hid, at most."""
+
+    n: int
+    beside: tuple[str, ...]
 
 
 class SqlRetention:
@@ -94,14 +106,17 @@ class SqlRetention:
         """See Retention."""
         return await asyncio.shield(self._database.commits.submit(_DROP, _Page(before, n), n))
 
+    async def drop_hidden(self, n: int) -> int:
+        """See Retention."""
+        return await asyncio.shield(self._database.commits.submit(_DROP_HIDDEN, _Hidden(n, self._beside), n))
 
-def _drop(transaction: Transaction, ops: Sequence[_Page]) -> list[int]:
-    return [_drop_page(transaction, page) for page in ops]
 
+def delete_notifications(transaction: Transaction, rows: Sequence[Row], beside: Sequence[str] = ()) -> int:
+    """Delete the notifications of *rows* (seq, id, app, lane, status), and what is of them in the tables *beside*.
 
-def _drop_page(transaction: Transaction, page: _Page) -> int:
+    Return how many it was; the balance counts them as dropped.
+    """
     connection = transaction.connection
-    rows = connection.execute(_OLD, (first_id_at(page.before), page.before, page.n)).fetchall()
     ids = [row[1] for row in rows]
     for _, _, app, lane, status in rows:
         transaction.tally(app, lane, f"{DROPPED}{status}", 1)
@@ -110,7 +125,24 @@ def _drop_page(transaction: Transaction, page: _Page) -> int:
     execute_in(connection, "DELETE FROM receipt WHERE notification_id IN ({keys})", ids)
     execute_in(connection, "DELETE FROM content WHERE seq IN ({keys})", [row[0] for row in rows])
     execute_in(connection, "DELETE FROM notification WHERE id IN ({keys})", ids)
+    for table in beside:
+        execute_in(connection, f"DELETE FROM {table} WHERE notification_id IN ({{keys}})", ids)  # noqa: S608 - its name is the code's
     return len(rows)
+
+
+def _drop(transaction: Transaction, ops: Sequence[_Page]) -> list[int]:
+    return [_drop_page(transaction, page) for page in ops]
+
+
+def _drop_page(transaction: Transaction, page: _Page) -> int:
+    connection = transaction.connection
+    rows = connection.execute(_OLD, (first_id_at(page.before), page.before, page.n)).fetchall()
+    return delete_notifications(transaction, rows)
+
+
+def _drop_hidden(transaction: Transaction, ops: Sequence[_Hidden]) -> list[int]:
+    execute = transaction.connection.execute
+    return [delete_notifications(transaction, execute(_FIND_HIDDEN, (op.n,)).fetchall(), op.beside) for op in ops]
 
 
 def _drop_left(transaction: Transaction, ops: Sequence[_Page]) -> list[int]:
@@ -126,5 +158,6 @@ def _fold_counters(transaction: Transaction, ops: Sequence[int]) -> list[None]:
 
 
 _DROP: OperationKind[_Page, int] = OperationKind("retention", _drop, durable=False)
+_DROP_HIDDEN: OperationKind[_Hidden, int] = OperationKind("retention_of_hidden", _drop_hidden, durable=False)
 _DROP_LEFT: OperationKind[_Page, int] = OperationKind("retention_of_features", _drop_left, durable=False)
 _FOLD_COUNTERS: OperationKind[int, None] = OperationKind("retention_of_counters", _fold_counters, durable=False)

@@ -157,7 +157,9 @@ device = Table(
     Column("locale", Text),
     Column("active", Integer, nullable=False),
     Column("token_use", Text, nullable=False),
+    Column("deactivated_at", Integer),  # set while it is not active
     Index("device_token", "app", "token_hash", unique=True, sqlite_where=text("active = 1")),
+    Index("device_inactive", "app", "deactivated_at", sqlite_where=text("active = 0")),
     sqlite_with_rowid=False,
 )
 
@@ -268,6 +270,7 @@ feed_entry = Table(
     Column("hidden_at", Integer),
     UniqueConstraint("notification_id"),
     UniqueConstraint("app", "user_id", "place"),
+    Index("feed_entry_hidden", "notification_id", sqlite_where=text("hidden_at IS NOT NULL")),
     sqlite_with_rowid=False,
 )
 

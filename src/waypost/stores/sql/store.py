@@ -54,7 +54,7 @@ class Store:
         self.work = SqlWork(database, self.shards, self.peers, with_devices=with_devices)
         self.dedup = SqlDedup(database)
         self.retention = SqlRetention(database, clock, beside)
-        self.devices = SqlDevices(database)
+        self.devices = SqlDevices(database, clock)
         self.views = SqlViews(database, clock)
         self.keys = SqlKeys(database)
         self.journal = SqlJournal(database)

@@ -242,6 +242,15 @@ def test_only_the_listed_codes_forget_a_token() -> None:
 
 
 @pytest.mark.parametrize(
+    ("status", "reason"), [(400, "BadDeviceToken"), (410, "Unregistered"), (400, "DeviceTokenNotForTopic")]
+)
+def test_each_code_that_speaks_of_a_token_can_be_named_to_forget_it(status: int, reason: str) -> None:
+    """The three of requirements S3-T3, under the settings that name them."""
+    named = ("BadDeviceToken", "Unregistered", "DeviceTokenNotForTopic")
+    assert read(answer(status, b'{"reason":"%s"}' % reason.encode()), named) == Gone(reason)
+
+
+@pytest.mark.parametrize(
     ("status", "body", "code"),
     [(400, b'{"reason":"SomethingNew"}', "SomethingNew"), (502, b"<html>", "http_502"), (418, b"\xff", "http_418")],
 )

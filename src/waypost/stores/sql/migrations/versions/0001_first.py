@@ -61,9 +61,11 @@ CREATE TABLE device (
     app TEXT NOT NULL, user_id TEXT NOT NULL, device_id TEXT NOT NULL, platform TEXT NOT NULL, token TEXT NOT NULL,
     token_hash BLOB NOT NULL, p256dh BLOB, auth BLOB, registered_at INTEGER NOT NULL, last_seen_at INTEGER NOT NULL,
     token_updated_at INTEGER NOT NULL, last_used_at INTEGER, app_version TEXT, os_version TEXT, locale TEXT,
-    active INTEGER NOT NULL, token_use TEXT NOT NULL, PRIMARY KEY (app, user_id, device_id)
+    active INTEGER NOT NULL, token_use TEXT NOT NULL, deactivated_at INTEGER,
+    PRIMARY KEY (app, user_id, device_id)
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX device_token ON device (app, token_hash) WHERE active = 1;
+CREATE INDEX device_inactive ON device (app, deactivated_at) WHERE active = 0;
 CREATE TABLE api_key (
     prefix TEXT NOT NULL PRIMARY KEY, secret_hash BLOB NOT NULL, app TEXT NOT NULL, caller TEXT NOT NULL,
     created_at INTEGER NOT NULL, last_used_at INTEGER, revoked_at INTEGER
@@ -104,6 +106,7 @@ CREATE TABLE feed_entry (
     shown_at INTEGER, seen_at INTEGER, read_at INTEGER, archived_at INTEGER, hidden_at INTEGER,
     PRIMARY KEY (app, user_id, notification_id), UNIQUE (notification_id), UNIQUE (app, user_id, place)
 ) WITHOUT ROWID;
+CREATE INDEX feed_entry_hidden ON feed_entry (notification_id) WHERE hidden_at IS NOT NULL;
 CREATE TABLE erasure (
     id BLOB NOT NULL PRIMARY KEY, app TEXT NOT NULL, user_id TEXT, tombstone TEXT NOT NULL, asked_at INTEGER NOT NULL,
     finished_at INTEGER
@@ -176,9 +179,10 @@ CREATE TABLE device (
     app text NOT NULL, user_id text NOT NULL, device_id text NOT NULL, platform text NOT NULL, token text NOT NULL,
     token_hash bytea NOT NULL, p256dh bytea, auth bytea, registered_at bigint NOT NULL, last_seen_at bigint NOT NULL,
     token_updated_at bigint NOT NULL, last_used_at bigint, app_version text, os_version text, locale text,
-    active bigint NOT NULL, token_use text NOT NULL, PRIMARY KEY (app, user_id, device_id)
+    active bigint NOT NULL, token_use text NOT NULL, deactivated_at bigint, PRIMARY KEY (app, user_id, device_id)
 ) WITH (fillfactor = 85);
 CREATE UNIQUE INDEX device_token ON device (app, token_hash) WHERE active = 1;
+CREATE INDEX device_inactive ON device (app, deactivated_at) WHERE active = 0;
 CREATE TABLE api_key (
     prefix text PRIMARY KEY, secret_hash bytea NOT NULL, app text NOT NULL, caller text NOT NULL,
     created_at bigint NOT NULL, last_used_at bigint, revoked_at bigint
@@ -213,6 +217,7 @@ CREATE TABLE feed_entry (
     shown_at bigint, seen_at bigint, read_at bigint, archived_at bigint, hidden_at bigint,
     PRIMARY KEY (app, user_id, notification_id), UNIQUE (notification_id), UNIQUE (app, user_id, place)
 );
+CREATE INDEX feed_entry_hidden ON feed_entry (notification_id) WHERE hidden_at IS NOT NULL;
 CREATE TABLE erasure (
     id bytea PRIMARY KEY, app text NOT NULL, user_id text, tombstone text NOT NULL, asked_at bigint NOT NULL,
     finished_at bigint

@@ -1,0 +1,146 @@
+"""The tables under the names that other descriptions give them, asked on both engines as a report would."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import psycopg
+import pytest
+import pytest_asyncio
+
+from tests.contract.bench import APP, RETRY_MS, Bench, again, marking, notification, sent
+from tests.contract.sql import SqlUnderTest
+from tests.contract.stores import StoreUnderTest
+from waypost.domain.content import Urgency
+from waypost.domain.device import Platform, Registration
+from waypost.domain.ids import DeviceId, UserId, created_at, format_id
+from waypost.domain.notification import Notification
+from waypost.domain.time import DAY_MS, MINUTE_MS, Instant, later
+from waypost.ports.feed import Mark
+from waypost.stores.sql.connection import connect, database_path
+from waypost.stores.sql.named_views import NAMED, statements
+
+pytestmark = pytest.mark.asyncio
+
+ANN = UserId("ann")
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+Row = dict[str, Any]
+Report = Callable[[str], list[Row]]
+
+
+@pytest.fixture
+def report(ledger_store: StoreUnderTest) -> Iterator[Report]:
+    """Asks for rows, each by the names of its columns; every view is there, made twice, and dropped afterwards."""
+    assert isinstance(ledger_store, SqlUnderTest)
+    url = ledger_store.url
+    is_postgres = url.startswith("postgres")
+    made = [line for words in NAMED for line in statements(words, is_postgres=is_postgres)]
+    dropped = [line for words in NAMED for line in statements(words, is_postgres=is_postgres, drops=True)]
+
+    def ask(query: str) -> list[Row]:
+        if not is_postgres:
+            query = query.replace("notify.", "notify_").replace("user_api.", "user_api_")
+        cursor = database.execute(query)
+        names = [each[0] for each in cursor.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    with _opened(url) as database:
+        for line in (*made, *made):
+            database.execute(line)
+        yield ask
+        for line in dropped:
+            database.execute(line)
+
+
+@contextmanager
+def _opened(url: str) -> Iterator[Any]:
+    if url.startswith("postgres"):
+        with psycopg.connect(url, autocommit=True) as server:
+            yield server
+    else:
+        with closing(connect(database_path(url))) as file:
+            yield file
+
+
+def instant(said: Any) -> Instant:
+    """Either engine's time."""
+    moment = said if isinstance(said, datetime) else datetime.fromisoformat(said)
+    return Instant(round(moment.timestamp() * 1000))
+
+
+@pytest_asyncio.fixture
+async def bench(ledger_store: StoreUnderTest) -> Bench:
+    """One worker, and a device of ann's."""
+    bench = Bench(ledger_store, (await ledger_store.open_workers(1))[0])
+    said = Registration(APP, ANN, DeviceId("d0"), Platform("ios"), "token", app_version="1.2", os_version="18")
+    await ledger_store.devices.upsert(said, bench.now, 0)
+    return bench
+
+
+async def tried(bench: Bench) -> Notification:
+    """A notification that one device got, and that another is to be tried again for."""
+    made = notification(bench.now, user=ANN)
+    await bench.accept(made)
+    lease, item = await bench.take_one()
+    assert await bench.settle_first(lease, item, 2, sent(0, bench.now), again(1, bench.now)) == []
+    return made
+
+
+async def test_the_tables_of_the_notify_api_by_their_names(bench: Bench, report: Report) -> None:
+    made = await tried(bench)
+    (shown,) = report("SELECT * FROM notify.notifications")
+    assert (str(shown["notification_id"]), shown["caller_id"], shown["user_id"]) == (
+        format_id(made.id),
+        made.caller,
+        ANN,
+    )
+    assert (shown["notif_type"], shown["urgency"], shown["status"]) == ("visible", "normal", "dispatched")
+    assert shown["ttl_seconds"] == made.ttl_ms // 1000
+    assert [instant(shown[name]) for name in ("created_at", "expires_at")] == [created_at(made.id), made.expires_at]
+    first, second = report("SELECT * FROM notify.delivery_receipts ORDER BY device_id")
+    assert (first["delivery_status"], first["attempt_count"], first["next_retry_at"]) == ("sent", 1, None)
+    assert [instant(first[name]) for name in ("sent_at", "resolved_at", "created_at")] == [bench.now] * 2 + [
+        created_at(made.id)
+    ]
+    assert (second["delivery_status"], second["gateway_status"], second["user_id"]) == ("pending", "503", ANN)
+    assert instant(second["next_retry_at"]) == bench.now + RETRY_MS
+    assert instant(second["last_attempted_at"]) == bench.now
+    ids = {str(each["receipt_id"]) for each in (first, second)}
+    assert len(ids) == 2
+    assert all(UUID.fullmatch(each) for each in ids)
+    assert {str(each["notification_id"]) for each in (first, second)} == {format_id(made.id)}
+    (device,) = report("SELECT * FROM notify.device_tokens WHERE is_active")
+    assert UUID.fullmatch(str(device["token_id"]))
+    named = ("user_id", "device_id", "platform", "push_token", "app_bundle", "app_version", "os_version")
+    assert [device[name] for name in named] == [ANN, "d0", "ios", "token", APP, "1.2", "18"]
+    assert {instant(device[f"{name}_at"]) for name in ("registered", "last_seen", "token_updated")} == {bench.now}
+
+
+async def test_the_tables_of_the_user_api_by_their_names(bench: Bench, report: Report) -> None:
+    made = await tried(bench)
+    scheduled = notification(bench.now, user=ANN, scheduled_at=later(bench.now, DAY_MS))
+    scheduled = msgspec.structs.replace(scheduled, urgency=Urgency.CRITICAL)
+    await bench.accept(scheduled)
+    read_at = bench.clock.advance(MINUTE_MS)
+    await bench.store.feed.mark(marking(made, Mark.READ, read_at))
+    await bench.store.devices.deactivate(APP, ANN, DeviceId("d0"))
+    rows = {str(row["id"]): row for row in report("SELECT * FROM user_api.notifications")}
+    shown, waits = rows[format_id(made.id)], rows[format_id(scheduled.id)]
+    assert (shown["status"], shown["priority"], shown["retry_count"]) == ("pending", "normal", 1)
+    assert [instant(shown[name]) for name in ("read_at", "updated_at")] == [read_at] * 2
+    assert (shown["scheduled_for"], instant(shown["sent_at"])) == (None, read_at - MINUTE_MS)
+    assert (waits["status"], waits["priority"], waits["read_at"]) == ("scheduled", "high", None)
+    assert instant(waits["scheduled_for"]) == scheduled.scheduled_at
+    (device,) = report("SELECT * FROM user_api.device_tokens WHERE NOT is_active")
+    info = device["device_info"]
+    assert (json.loads(info) if isinstance(info, str) else info) == {"os_version": "18", "app_version": "1.2"}
+    assert (instant(device["updated_at"]), device["token"]) == (read_at, "token")
+    deliveries = report("SELECT * FROM user_api.notification_deliveries ORDER BY status")
+    assert [(each["status"], each["error_code"]) for each in deliveries] == [("failed", "503"), ("success", None)]
+    assert [each["token_id"] for each in deliveries] == [None, device["id"]]
