@@ -67,7 +67,7 @@ class SendersUnderCheck:
     def configure(self, environment: Mapping[str, str]) -> None:
         """Write the settings, once the lab has its addresses."""
         sections = {
-            account.channel: account.settings(self._lab, environment[f"LAB_{gateway.upper()}_URL"])
+            account.channel: account.settings(self._lab, environment[f"LAB_{gateway.upper()}_URL"]) | account.prompt
             for gateway, account in self._accounts.items()
         }
         retry = {"default": {"max_retries": 20, "base_ms": 100, "cap_ms": 1000, "jitter": "full"}}

@@ -53,6 +53,8 @@ class Account(msgspec.Struct, frozen=True):
     """The platform of the devices that the gateway makes."""
     settings: Callable[[Path, str], dict[str, Any]]
     """Builds the section by which the sender reaches the gateway, given the lab's folder and the gateway's address."""
+    prompt: dict[str, Any] = {}
+    """The settings of a sender that soon gives up waiting: where nothing answers, checks need not wait for long."""
 
 
 class Counterpart(msgspec.Struct, frozen=True):

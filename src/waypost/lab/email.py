@@ -102,10 +102,13 @@ def _account(directory: Path, url: str) -> dict[str, Any]:
         "host": place.hostname, "port": place.port, "sender": "Lab <news@lab.example>", "username": USERNAME,
         "password_file": str(directory / PASSWORD_FILE),
         "callback_password_file": str(directory / CALLBACK_PASSWORD_FILE), "ca_file": str(directory / CA),
-        "timeout_s": 4,
     }  # fmt: skip
 
 
 COUNTERPART = Counterpart(
-    EmailGateway.name, EmailGateway, SmtpConnection, "smtp", account=Account("email", "email", _account)
+    EmailGateway.name,
+    EmailGateway,
+    SmtpConnection,
+    "smtp",
+    account=Account("email", "email", _account, {"timeout_s": 4}),
 )

@@ -210,8 +210,8 @@ def _account(directory: Path, url: str) -> dict[str, Any]:
         "endpoint": url,
         "token_endpoint": url,
         "ca_file": str(directory / CA),
-        "timeout_s": 3,
     }
 
 
-COUNTERPART = Counterpart(HuaweiGateway.name, HuaweiGateway, account=Account(str(CHANNEL), "huawei", _account))
+ACCOUNT = Account(str(CHANNEL), "huawei", _account, prompt={"timeout_s": 3})
+COUNTERPART = Counterpart(HuaweiGateway.name, HuaweiGateway, account=ACCOUNT)
