@@ -35,7 +35,7 @@ ALLOWED_EXPANSION = re.compile(r"'[^']*'")
 def faults_of(command: str) -> list[str]:
     """What of a command line would be readable by everybody."""
     found: list[str] = []
-    for simple in re.split(r"\|\||&&|[|;]\s|\$\(", command.split(" #")[0].replace("\\\n", " ")):
+    for simple in re.split(r"\|\||&&|[|;]\s|\$\(", command.split(" #", maxsplit=1)[0].replace("\\\n", " ")):
         called = simple.strip().removeprefix("$ ")
         if not called or called.startswith("#") or BUILT_IN.match(called):
             continue

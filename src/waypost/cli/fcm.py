@@ -36,6 +36,7 @@ def fcm() -> None:
 
     \b
     Examples:
+      waypost fcm topics subscribe news - --app demo < tokens.txt
       echo "$TOKEN" | waypost fcm topics list - --app demo
     """
 

@@ -98,6 +98,10 @@ class SqlDevices:
         """See Devices."""
         return await self._database.commits.submit(_REGISTERING, _Call(registration, now, cap))
 
+    async def keep(self, registration: Registration, now: Instant) -> Device:
+        """See Devices."""
+        return await self._database.commits.submit(_KEEPING, _Call(registration, now, 0))
+
     async def of_user(self, app: AppId, user_id: UserId, *, inactive: bool = False) -> list[Device]:
         """See Devices."""
         return await self._read(_OF_USER, (app, user_id, int(not inactive)))
@@ -154,6 +158,17 @@ def _register(transaction: Transaction, calls: Sequence[_Call]) -> list[Register
     return [_register_one(transaction.connection, call) for call in calls]
 
 
+def _keep(transaction: Transaction, calls: Sequence[_Call]) -> list[Device]:
+    """Register what nobody has; where another process registers it meanwhile, the unique index has us begin again."""
+    return [_keep_one(transaction.connection, call) for call in calls]
+
+
+def _keep_one(connection: Connection, call: _Call) -> Device:
+    said = call.registration
+    row = connection.execute(_WITH_TOKEN, (said.app, said.token_hash)).fetchone()
+    return _register_one(connection, call).device if row is None else device_of(row)
+
+
 def _register_one(connection: Connection, call: _Call) -> Registered:
     said = call.registration
     key = (said.app, said.user_id, said.device_id)
@@ -199,6 +214,7 @@ def _erase(transaction: Transaction, orders: Sequence[tuple[AppId, UserId, Insta
 _TOKEN_USES = {word.value: word for word in TokenUse}
 
 _REGISTERING = OperationKind("register_device", _register, durable=True)
+_KEEPING = OperationKind("keep_device", _keep, durable=True)
 _DEACTIVATING = OperationKind("deactivate_device", _deactivate, durable=True)
 _EVICTING = OperationKind("evict_tokens", _evict, durable=False, patient=True)
 _ERASING = OperationKind("erase_devices", _erase, durable=True)
