@@ -31,7 +31,7 @@ class Programs:
     gateway: tuple[str, ...]
     """The command that takes a PEM file with certificate and key, and prints its ports (`GatewayProgram`)."""
     load: tuple[str, ...]
-    """The command that takes HOST:PORT and ``name=value …``, the key in its environment; it prints what it saw (`Load`)."""
+    """The command that takes HOST:PORT, ``name=value …`` and the key as a variable, and prints what it saw (`Load`)."""
 
 
 OWN = Programs("ours", (*MODULE, "waypost.bench.gateway"), (*MODULE, "waypost.bench.load"))
