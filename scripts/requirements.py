@@ -78,7 +78,8 @@ def _statuses(text: str) -> Counter[str]:
 
 
 def _sum_of(statuses: Counter[str]) -> str:
-    return f"{statuses.total()} requirements: {statuses['works']} work, {statuses['partly']} in part, {statuses['open']} open."
+    of = {status: statuses[status] for status in ("works", "partly", "open")}
+    return f"{statuses.total()} requirements: {of['works']} work, {of['partly']} in part, {of['open']} open."
 
 
 def main() -> None:

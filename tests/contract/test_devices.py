@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from tests.contract.registries import RegistryUnderTest
-from waypost.domain.device import Device, Platform, Registration, SubscriptionKeys, TokenUse, nobody_with
+from waypost.domain.device import Device, Platform, Registration, SubscriptionKeys, TokenUse
 from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
 from waypost.domain.time import MINUTE_MS, later
 from waypost.domain.words import Words
@@ -152,40 +152,6 @@ async def test_a_token_is_taken_from_another_device_of_the_user(registry: Regist
     registered = await register(registry, called("new", "t"))
     assert (registered.pushed_out, registered.taken_from) == ((), ())
     assert await active(registry) == ["new"]
-
-
-async def test_a_token_that_nobody_has_is_kept_for_nobody(registry: RegistryUnderTest) -> None:
-    """Kept again it stays as it is; what was deactivated is kept anew."""
-    for _ in range(2):
-        call = called("d", "t", nobody_with("t"))
-        kept = await registry.devices.keep(call, registry.clock.advance(MINUTE_MS))
-        assert kept == (await registry.devices.for_users([(APP, nobody_with("t"))]))[0][0]
-        assert await registry.devices.keep(call, registry.clock.advance(MINUTE_MS)) == kept
-        assert await registry.devices.deactivate(APP, nobody_with("t"), DeviceId("d"))
-
-
-async def test_a_token_that_somebody_has_by_then_stays_theirs(registry: RegistryUnderTest) -> None:
-    """An app that registers it between a look-up and this would else get nothing until its next launch."""
-    assert await registry.devices.with_tokens(APP, ["t"]) == [None]
-    theirs = (await register(registry, called("phone", "t"))).device
-    call = called("d", "t", nobody_with("t"))
-    assert await registry.devices.keep(call, registry.clock.advance(MINUTE_MS)) == theirs
-    assert await active(registry) == ["phone"]
-    assert await registry.devices.of_user(APP, nobody_with("t"), inactive=True) == []
-    assert await registry.devices.deactivate(APP, ANN, DeviceId("phone"))
-    assert (await registry.devices.keep(call, registry.clock.advance(MINUTE_MS))).user_id == nobody_with("t")
-    taken = await register(registry, called("phone", "t"))
-    assert taken.taken_from == (nobody_with("t"),)
-    assert await active(registry) == ["phone"]
-
-
-async def test_whoever_registers_beside_those_who_keep_has_the_token(registry: RegistryUnderTest) -> None:
-    for n in range(10):
-        token, now = f"t{n}", registry.clock.now()
-        keeping = [registry.devices.keep(called("d", token, nobody_with(token)), now) for _ in range(4)]
-        await asyncio.gather(*keeping[:2], registry.devices.upsert(called(token, token), now, NO_CAP), *keeping[2:])
-        assert [device.user_id for device in await registry.devices.with_tokens(APP, [token]) if device] == [ANN]
-    assert len(await active(registry)) == 10
 
 
 async def test_a_token_goes_back_and_forth(registry: RegistryUnderTest) -> None:

@@ -168,19 +168,20 @@ async def test_no_table_knows_the_person_afterwards(bench: Bench, monkeypatch: p
 
     On SQLite also the free room of the database and its log, byte by byte.
     """
-    if not isinstance(bench.store, SqlUnderTest):
+    store = bench.store
+    if not isinstance(store, SqlUnderTest):
         pytest.skip("the memory has no tables")
     monkeypatch.setattr(checkpoint, "CUT_EVERY_S", 0.0)
     bench = await bench.crash()  # another worker, which cuts its log each time
     await registered(bench, HER, f"{MARKER}-old")
-    await bench.store.devices.deactivate(APP, HER, DeviceId(f"{MARKER}-old"))
+    await store.devices.deactivate(APP, HER, DeviceId(f"{MARKER}-old"))
     await registered(bench, HER, f"{MARKER}-device")
     made = told(bench)
     await bench.accept(made)
     lease, item = await bench.take_one()
     await bench.settle_first(lease, item, 1, sent(0, bench.now, provider_id=f"{MARKER}-id"))
-    named = set().union(*[await put(bench, bench.store, made) for put in PUTS.values() if not isinstance(put, str)])
-    assert {name for name, value in await bench.store.cells() if holds(value)} == {
+    named = set().union(*[await put(bench, store, made) for put in PUTS.values() if not isinstance(put, str)])
+    assert {name for name, value in await store.cells() if holds(value)} == {
         "notification",
         "content",
         "receipt",
@@ -188,14 +189,14 @@ async def test_no_table_knows_the_person_afterwards(bench: Bench, monkeypatch: p
         "journal",
         *named,
     }  # fmt: skip - a set of names
-    files = bench.store.files()
+    files = store.files()
     assert not files or any(MARKER.encode() in path.read_bytes() for path in files)
     order = await asked(bench)
     await carried_out(bench, order)
-    rows = await bench.store.journal.read(0, 10_000)
-    await bench.store.journal.drop_before(rows[-1].position + 1, 10_000)
+    rows = await store.journal.read(0, 10_000)
+    await store.journal.drop_before(rows[-1].position + 1, 10_000)
     await bench.accept(notification(bench.now))  # the log is cut by who wrote last
-    assert [name for name, value in await bench.store.cells() if holds(value)] == []
+    assert [name for name, value in await store.cells() if holds(value)] == []
     assert [path.name for path in files if MARKER.encode() in path.read_bytes()] == []
 
 

@@ -72,7 +72,7 @@ async def live(service: Service) -> list[str]:
         {"where": "fcm", "match": {"times": 2}, "do": {"answer": {"status": 503, "reason": "UNAVAILABLE"}}}
     )
     said = {"user_id": HER, "title": f"{MARKER} title", "body": f"{MARKER} body", "data": {"name": MARKER}}
-    each = [{}, {"channels": ["sms", "email"]}, {"idempotency_key": MARKER, "collapse_key": MARKER}]
+    each: list[Json] = [{}, {"channels": ["sms", "email"]}, {"idempotency_key": MARKER, "collapse_key": MARKER}]
     ids = [(await done(service, "POST", "/v1/notifications", said | more))["id"] for more in each]
     for refused in ({"ttl": MARKER}, {"title": 5}, {MARKER: 1}):
         assert (await service.ask("POST", "/v1/notifications", said | refused))[0] == 400
