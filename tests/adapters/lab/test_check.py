@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-DOC = (Path(__file__).parents[3] / "docs" / "lab.md").read_text(encoding="utf-8")
+DOC = (Path(__file__).parents[3] / "docs" / "internals" / "lab-check.md").read_text(encoding="utf-8")
 FILE = re.compile(r"`(waypost\.yaml|send_to_targets\.py)`:\n\n```\w+\n(.*?)```", re.DOTALL)
 COMMAND = re.compile(r"\$ (waypost lab check (?:[^`]|\n)*?)\n```")
 
