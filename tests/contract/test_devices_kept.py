@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from tests.contract.registries import RegistryUnderTest
+from tests.contract.sql import SqlUnderTest
 from tests.contract.test_devices import ANN, APP, NO_CAP, active, called, register
 from waypost.domain.device import nobody_with
 from waypost.domain.ids import DeviceId
@@ -47,3 +48,18 @@ async def test_whoever_registers_beside_those_who_keep_has_the_token(registry: R
         await asyncio.gather(*keeping[:2], registry.devices.upsert(called(token, token), now, NO_CAP), *keeping[2:])
         assert [device.user_id for device in await registry.devices.with_tokens(APP, [token]) if device] == [ANN]
     assert len(await active(registry)) == 10
+
+
+async def test_another_process_that_registers_meanwhile_has_the_token(ledger_store: SqlUnderTest) -> None:
+    """Two writers: where both find the token free, the unique index has one of them begin again."""
+    workers = await ledger_store.open_workers(2)
+    one, another = [ledger_store.ground_of(worker).store.devices for worker in workers]
+    for n in range(20):
+        token, now = f"t{n}", ledger_store.clock.now()
+        nobody = called("d", token, nobody_with(token))
+        await asyncio.gather(
+            one.keep(nobody, now), another.upsert(called(token, token), now, NO_CAP), one.keep(nobody, now)
+        )
+        (owner,) = await one.with_tokens(APP, [token])
+        assert owner is not None
+        assert owner.user_id == ANN
