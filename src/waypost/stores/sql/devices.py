@@ -159,14 +159,17 @@ def _register(transaction: Transaction, calls: Sequence[_Call]) -> list[Register
 
 
 def _keep(transaction: Transaction, calls: Sequence[_Call]) -> list[Device]:
-    """Register what nobody has; where another process registers it meanwhile, the unique index has us begin again."""
+    """Register what nobody has, and take nothing from anybody.
+
+    Where another process registers it between look-up and write, the unique index refuses ours, and we begin again.
+    """
     return [_keep_one(transaction.connection, call) for call in calls]
 
 
 def _keep_one(connection: Connection, call: _Call) -> Device:
     said = call.registration
     row = connection.execute(_WITH_TOKEN, (said.app, said.token_hash)).fetchone()
-    return _register_one(connection, call).device if row is None else device_of(row)
+    return _written(connection, call) if row is None else device_of(row)
 
 
 def _register_one(connection: Connection, call: _Call) -> Registered:
@@ -175,14 +178,22 @@ def _register_one(connection: Connection, call: _Call) -> Registered:
     digest = said.token_hash
     known = connection.execute(_KNOWN, key).fetchone()
     taken = connection.execute(_TAKE_OVER, (said.app, digest, said.user_id, said.device_id)).fetchall()
-    keys = (None, None) if said.keys is None else (said.keys.p256dh, said.keys.auth)
-    rest = (said.app_version, said.os_version, said.locale, said.token_use, call.now)
-    row = connection.execute(_UPSERT, (*key, said.platform, said.token, digest, *keys, *rest)).fetchone()
+    device = _written(connection, call)
     is_capped = call.cap and said.platform not in CONTACTS
     pushed_out = connection.execute(_PUSH_OUT, (*key, call.cap)).fetchall() if is_capped else []
     longest_ago_first = tuple(DeviceId(device_id) for _, device_id in sorted(pushed_out))
     taken_from = tuple(UserId(user_id) for (user_id,) in taken if user_id != said.user_id)
-    return Registered(device_of(row), known is None, longest_ago_first, taken_from)
+    return Registered(device, known is None, longest_ago_first, taken_from)
+
+
+def _written(connection: Connection, call: _Call) -> Device:
+    """Write the device as it is now, whatever it was."""
+    said = call.registration
+    key = (said.app, said.user_id, said.device_id)
+    keys = (None, None) if said.keys is None else (said.keys.p256dh, said.keys.auth)
+    rest = (said.app_version, said.os_version, said.locale, said.token_use, call.now)
+    row = connection.execute(_UPSERT, (*key, said.platform, said.token, said.token_hash, *keys, *rest)).fetchone()
+    return device_of(row)
 
 
 def _deactivate(transaction: Transaction, keys: Sequence[tuple[AppId, UserId, DeviceId]]) -> list[bool]:
