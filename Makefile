@@ -81,7 +81,7 @@ protos: install ## generate the Python stub of the gRPC API from proto/ (a test 
 	@$(BIN)/python -m scripts.protos
 
 docs: install ## check the docs: links, and that nothing the code can say is left out
-	@$(BIN)/python scripts/check_docs.py
+	@$(BIN)/python -m scripts.check_docs
 
 lock: install ## pin the newest versions that fit, with hashes
 	@$(LOCK) --upgrade pyproject.toml --output-file requirements/runtime.txt

@@ -13,7 +13,7 @@ CHECKS: dict[str, list[str | Path]] = {
     "lint": [BIN / "ruff", "check", "--quiet", "."],
     "types": [BIN / "mypy", "--no-error-summary"],
     "imports": [BIN / "lint-imports", "--cache-dir", ".cache/imports"],
-    "docs": [BIN / "python", "scripts/check_docs.py"],
+    "docs": [BIN / "python", "-m", "scripts.check_docs"],
 }
 
 

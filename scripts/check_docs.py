@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from scripts import requirements
 from waypost.bootstrap.features import sections
 from waypost.bootstrap.registry import installed
 from waypost.config.reference import settings
@@ -95,6 +96,7 @@ def main() -> None:
         *named_indexes(sources),
         *unexplained_exceptions(sources),
         *readme_too_long(sources),
+        *requirements_written_by_hand(),
     ]
     for warning in long_files(sources):
         print(f"warning: {warning}")
@@ -187,6 +189,15 @@ def readme_too_long(sources: dict[Path, str]) -> Iterator[str]:
     lines = sources.get(Path("README.md"), "").count("\n")
     if lines > README_LINES:
         yield f"README.md: {lines} lines, at most {README_LINES}"
+
+
+def requirements_written_by_hand() -> Iterator[str]:
+    """Find where the page of requirements says else than the marks of the tests, and marks of what is none."""
+    page, marks = requirements.PAGE.read_text(encoding="utf-8"), requirements.marks_of(ROOT / "tests")
+    place = requirements.PAGE.relative_to(ROOT)
+    if requirements.written(page, marks) != page:
+        yield f"{place}: tests are named by their marks alone; `python -m scripts.requirements` writes it"
+    yield from (f"{place}: {stranger}" for stranger in requirements.strangers(page, marks))
 
 
 def long_files(sources: dict[Path, str]) -> Iterator[str]:

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
+from scripts import requirements
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "internals" / "requirements.md"
 GUARANTEES = ROOT / "docs" / "guarantees.md"
@@ -172,3 +174,42 @@ def test_an_id_that_is_missing_double_or_unknown_is_found() -> None:
     page = "\n".join(f"| {id_} | x | open |  |  | entry points |" for id_ in ("S1-01", "S1-01", "S9-01"))
     found = list(complaints(page))
     assert {"S1-01 is there 2 times", "S0-01 is there 0 times", "S9-01 is no requirement"} <= set(found)
+
+
+PAGE_BY_HAND = f"""\
+Of 1, 1 work, 1 work in part
+and 1 are open.
+
+## One
+
+9 requirements: 9 work, 9 in part, 9 open.
+
+| S1-02 | x | works | {MODULE} | `tests/old.py::test_x` |  |
+| S1-03 | y | open |  |  | entry points |
+"""
+
+
+def test_what_tests_show_is_read_from_their_marks_and_written_with_the_counts(tmp_path: Path) -> None:
+    """What is by hand stays as it is; an open requirement and an unknown one have no test."""
+    folder = tmp_path / "tests" / "unit"
+    folder.mkdir(parents=True)
+    (folder / "test_b.py").write_text('@shows("S1-02", "S9-01")\nasync def test_two() -> None: ...\n')
+    (folder / "test_a.py").write_text('@pytest.mark.x\n@shows("S1-02")\ndef test_one() -> None: ...\n')
+    marks = requirements.marks_of(tmp_path / "tests")
+    one, two = "tests/unit/test_a.py::test_one", "tests/unit/test_b.py::test_two"
+    assert marks == {"S1-02": [one, two], "S9-01": [two]}
+    page = requirements.written(PAGE_BY_HAND, marks)
+    assert page.startswith("Of 2, 1 work, 0 work in part\nand 1 are open.")
+    assert "2 requirements: 1 work, 0 in part, 1 open." in page
+    assert f"| S1-02 | x | works | {MODULE} | `{one}`<br>`{two}` |  |" in page
+    assert "| S1-03 | y | open |  |  | entry points |" in page
+    assert requirements.strangers(page, marks) == [f"{two} shows S9-01, which is none"]
+    assert requirements.strangers(page, {"S1-03": [one]}) == [f"{one} shows S1-03, which says open"]
+    assert requirements.written(page, {}).count("`tests/") == 0
+
+
+def test_the_page_is_as_it_would_be_written() -> None:
+    """By `python -m scripts.requirements`, so that nobody names by hand what no test says of itself."""
+    page, marks = PAGE.read_text(encoding="utf-8"), requirements.marks_of(ROOT / "tests")
+    assert requirements.written(page, marks) == page
+    assert requirements.strangers(page, marks) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -31,12 +32,12 @@ from waypost.ports.outbox import OutboxView
 from waypost.ports.retention import Retention
 from waypost.ports.views import Views
 from waypost.ports.work import Work
-from waypost.stores.sql.connection import SqliteConnection
+from waypost.stores.sql.connection import SqliteConnection, database_path
 from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.journal import SqlJournal
 from waypost.stores.sql.postgres.connection import PostgresConnection
 from waypost.stores.sql.schema import metadata
-from waypost.stores.sql.settings import Durability, SqlSettings
+from waypost.stores.sql.settings import Durability, SqlSettings, is_postgres
 from waypost.stores.sql.store import Store, open_store
 from waypost.telemetry.sink import Silent, Telemetry
 
@@ -196,22 +197,30 @@ class SqlUnderTest:
 
     def strikes_of(self, worker: Work) -> Strikes:
         """See StoreUnderTest."""
-        store = self._workers[id(worker)]
-        on = Ground(store, worker, store.devices, self.clock, self.telemetry, Config(apps={}), None)
+        on = self.ground_of(worker)
         each = [parts_of(feature).erases for feature in FEATURES]
         return [partial(erases, on) for erases in each if erases is not None]
 
     async def cells(self) -> list[tuple[str, Any]]:
-        """Every value of every table that has users in it or could have, with the table's name."""
-        names = [*metadata.tables, *(table.name for table in tables())]
-
-        searched = [name for name in names if name not in ("journal", "erasure")]
+        """Every value of every table, those of features too, with the table's name."""
+        names = dict.fromkeys([*metadata.tables, *(table.name for table in tables())])
 
         def read(connection: Connection) -> list[tuple[str, Any]]:
-            rows = [(name, row) for name in searched for row in connection.execute(f"SELECT * FROM {name}").fetchall()]  # noqa: S608 - our own tables
+            rows = [(name, row) for name in names for row in connection.execute(f"SELECT * FROM {name}").fetchall()]  # noqa: S608 - our own tables
             return [(name, value) for name, row in rows for value in row]
 
         return await self._opened.database.read(read)
+
+    def files(self) -> list[Path]:
+        """Every file that it writes: the database, its log, and what processes share; none of a server."""
+        if is_postgres(self._settings.url):
+            return []
+        return [path for path in database_path(self._settings.url).parent.rglob("*") if path.is_file()]
+
+    def ground_of(self, worker: Work) -> Ground:
+        """What the parts of a feature work with."""
+        store = self._workers[id(worker)]
+        return Ground(store, worker, store.devices, self.clock, self.telemetry, Config(apps={}), None)
 
     def bulk_of(self, worker: Work) -> Bulk:
         """See StoreUnderTest."""

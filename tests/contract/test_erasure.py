@@ -9,23 +9,23 @@ import pytest
 
 from tests.contract import bulk_bench
 from tests.contract.bench import APP, OTHER_APP, Bench, again, marking, notification, sent
+from tests.contract.erasure_features import MARKER, PUTS
 from tests.contract.sql import SqlUnderTest
+from waypost.bootstrap.features import FEATURES, parts_of
 from waypost.domain.bulk import JobOrder, Recipient
 from waypost.domain.content import Content
-from waypost.domain.device import EMAIL, PHONE, Platform, Registration
+from waypost.domain.device import Platform, Registration
 from waypost.domain.ids import AppId, CallerId, DeviceId, UserId, next_ids
 from waypost.domain.notification import Notification
 from waypost.domain.status import NotificationStatus
-from waypost.domain.time import MINUTE_MS, later
+from waypost.domain.time import MINUTE_MS
 from waypost.pipeline.erase import Erased, erase
 from waypost.ports.erasure import ERASED_DEVICE, Erasure
 from waypost.ports.feed import Mark
 from waypost.ports.views import HistoryQuery
-from waypost.stores.sql.contact_proofs import Asked, Contact
+from waypost.stores.sql import checkpoint
 
 pytestmark = pytest.mark.asyncio
-MARKER = "xq-marker"
-"""In everything that is said of the user who is to be forgotten."""
 HER = UserId(f"{MARKER}-user")
 TOMBSTONE = UserId("erased-0123")
 
@@ -183,39 +183,48 @@ async def test_a_bulk_job_forgets_whom_it_lists_and_tells_all_the_others(bench: 
         assert [name for name, value in await bench.store.cells() if holds(value)] == []
 
 
-async def test_no_table_knows_the_person_afterwards(bench: Bench) -> None:
-    """Devices in use and not, lists of bulk jobs and where they were divided, opt-outs, marks, content, receipts."""
-    if not isinstance(bench.store, SqlUnderTest):
+async def test_no_table_knows_the_person_afterwards(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no file: devices in use and not, content, receipts, the journal, and what each feature keeps.
+
+    On SQLite also the free room of the database and its log, byte by byte.
+    """
+    store = bench.store
+    if not isinstance(store, SqlUnderTest):
         pytest.skip("the memory has no tables")
+    monkeypatch.setattr(checkpoint, "CUT_EVERY_S", 0.0)
+    bench = await bench.crash()  # another worker, which cuts its log each time
     await registered(bench, HER, f"{MARKER}-old")
-    await registered(bench, UserId("zoe"), "zoes")
-    await bench.store.devices.deactivate(APP, HER, DeviceId(f"{MARKER}-old"))
+    await store.devices.deactivate(APP, HER, DeviceId(f"{MARKER}-old"))
     await registered(bench, HER, f"{MARKER}-device")
-    await bench.store.opt_outs.put(APP, HER, bench.now)
-    proofs = bench.store._opened.contact_proofs
-    for kind, nonce in ((EMAIL, b"1" * 16), (PHONE, b"2" * 16)):
-        contact = Contact(APP, HER, kind, b"a" * 16)
-        await proofs.ask(Asked(contact, nonce, bench.now, later(bench.now, 60_000), b"c" * 16, 5))
-    await proofs.verify(contact, nonce, bench.now)
     made = told(bench)
     await bench.accept(made)
     lease, item = await bench.take_one()
     await bench.settle_first(lease, item, 1, sent(0, bench.now, provider_id=f"{MARKER}-id"))
-    await bench.store.feed.mark(marking(made, Mark.DELETED, bench.now))
-    assert {name for name, value in await bench.store.cells() if holds(value)} == {
+    named = set().union(*[await put(bench, store, made) for put in PUTS.values() if not isinstance(put, str)])
+    assert {name for name, value in await store.cells() if holds(value)} == {
         "notification",
         "content",
         "receipt",
         "device",
-        "opt_out",
-        "feed_entry",
-        "contact_verified",
-        "contact_code",
+        "journal",
+        *named,
     }  # fmt: skip - a set of names
-    await carried_out(bench, await asked(bench))
-    assert [
-        name for name, value in await bench.store.cells() if holds(value) and b"token-of-zoes" not in raw(value)
-    ] == []
+    files = store.files()
+    assert not files or any(MARKER.encode() in path.read_bytes() for path in files)
+    order = await asked(bench)
+    await carried_out(bench, order)
+    rows = await store.journal.read(0, 10_000)
+    await store.journal.drop_before(rows[-1].position + 1, 10_000)
+    await bench.accept(notification(bench.now))  # the log is cut by who wrote last
+    assert [name for name, value in await store.cells() if holds(value)] == []
+    assert [path.name for path in files if MARKER.encode() in path.read_bytes()] == []
+
+
+async def test_each_feature_says_how_a_user_comes_into_what_it_keeps() -> None:
+    """A feature that does not say cannot be mounted: nobody would know whether it forgets them."""
+    assert set(PUTS) == {feature.name for feature in FEATURES}
+    with_tables = {feature.name for feature in FEATURES if parts_of(feature).tables or parts_of(feature).erases}
+    assert [name for name in with_tables if isinstance(PUTS[name], str)] == [], "what has tables shows that it forgets"
 
 
 def raw(value: object) -> bytes:

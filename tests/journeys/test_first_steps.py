@@ -45,15 +45,38 @@ def test_the_demonstration_stays_up_and_leaves_no_process_behind(number: signal.
             said.append(line)
             if "Stop with Ctrl-C" in line:
                 break
-        below = descendants(demo.pid)
-        demo.send_signal(number)
         try:
+            below = descendants(demo.pid)
+            readable = b"".join(Path(f"/proc/{pid}/cmdline").read_bytes() for pid in [demo.pid, *below])
+            inherited = b"".join(Path(f"/proc/{pid}/environ").read_bytes() for pid in below)
+            key, others = secrets_of("".join(said))
+            demo.send_signal(number)
             assert demo.wait(60) == 0, "".join(said)
         finally:
             demo.terminate()  # where it did not end; leaving the block waits for it
     assert "reference" in "".join(said)
     assert len(below) >= 4, "the lab, the supervisor and two workers"
     assert [pid for pid in below if Path(f"/proc/{pid}").exists()] == []
+    assert b"waypost.bootstrap" in readable and b"lab" in readable
+    assert [secret for secret in [key, *others] if secret.encode() in readable] == []
+    assert key.encode() not in inherited
+
+
+def secrets_of(said: str) -> tuple[str, list[str]]:
+    """The key that the demonstration printed; and its devices' tokens with the lines of the files of credentials."""
+    (key,) = re.findall(r"WAYPOST_API_KEY=(\S+)", said)
+    (lab,) = re.findall(r"lab +(http\S+)", said)
+    (folder,) = re.findall(r"files, logs +(\S+)", said)
+    connection = http.client.HTTPConnection(urlsplit(lab).netloc)
+    connection.request("GET", "/received")
+    received = json.loads(connection.getresponse().read())["received"]
+    tokens = [record["token"] for record in received if record["token"]]
+    connection.close()
+    assert len(tokens) == 3
+    files = [path for path in (Path(folder) / "lab").iterdir() if path.suffix in {".p8", ".pem", ".txt", ".secret"}]
+    lines = [line for path in files for line in path.read_text().splitlines() if len(line) >= 16]
+    assert len(lines) >= 10
+    return key, [*tokens, *lines]
 
 
 def descendants(pid: int) -> list[int]:

@@ -62,7 +62,7 @@ async def test_a_caller_in_go_sends_one_a_batch_and_a_stream(tmp_path: Path) -> 
     async with running(tmp_path, workers=2, **OPEN) as service:
         audience = Audience(service)
         await audience.register(5)
-        said = json.loads(await ended(program, service.grpc, service.key))
+        said = json.loads(await ended(program, service.grpc, WAYPOST_API_KEY=service.key))
         assert said["repeated"] == said["unary"]
         assert (said["code"], said["reason"], said["field"]) == ("InvalidArgument", "invalid_request", "ttl")
         assert said["found_user"] == "user-0"

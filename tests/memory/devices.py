@@ -52,6 +52,13 @@ class MemoryDevices:
             self._stop(pushed_out)
         return Registered(device, before is None, tuple(other.device_id for other in pushed_out), taken_from)
 
+    async def keep(self, registration: Registration, now: Instant) -> Device:
+        """See Devices."""
+        for device in self._devices.values():
+            if device.active and (device.app, device.token_hash) == (registration.app, registration.token_hash):
+                return device
+        return (await self.upsert(registration, now, 0)).device
+
     async def of_user(self, app: AppId, user_id: UserId, *, inactive: bool = False) -> list[Device]:
         """See Devices."""
         owned = (device for device in self._devices.values() if (device.app, device.user_id) == (app, user_id))

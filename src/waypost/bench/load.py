@@ -1,4 +1,6 @@
-"""A load on the REST API: ``python -m waypost.bench.load HOST:PORT KEY name=value …``; prints what it saw as JSON.
+"""A load on the REST API: ``python -m waypost.bench.load HOST:PORT name=value …``; prints what it saw as JSON.
+
+The key is in ``WAYPOST_API_KEY``: arguments can be read by everybody on the machine.
 
 ``connections`` (8) requests at once of ``batch`` (1) notifications each, to ``users`` (1000) in turn, until ``count``
 notifications have been submitted; with ``rate``, that many a second, late or not: a request's latency counts from when
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import struct
 import sys
 import time
@@ -103,8 +106,8 @@ async def _run(course: LoadPlan, connections: int) -> None:
 
 
 if __name__ == "__main__":
-    named = dict(each.split("=", 1) for each in sys.argv[3:])
-    course = LoadPlan(sys.argv[1], sys.argv[2], named)
+    named = dict(each.split("=", 1) for each in sys.argv[2:])
+    course = LoadPlan(sys.argv[1], os.environ["WAYPOST_API_KEY"], named)
     uvloop.run(_run(course, int(named.get("connections", 8))))
     print(json.dumps(course.report()))
     if "marks" in named:

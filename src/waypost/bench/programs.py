@@ -31,7 +31,7 @@ class Programs:
     gateway: tuple[str, ...]
     """The command that takes a PEM file with certificate and key, and prints its ports (`GatewayProgram`)."""
     load: tuple[str, ...]
-    """The command that takes HOST:PORT, a key and ``name=value …``, and prints what it saw (`Load`)."""
+    """The command that takes HOST:PORT, ``name=value …`` and the key as a variable, and prints what it saw (`Load`)."""
 
 
 OWN = Programs("ours", (*MODULE, "waypost.bench.gateway"), (*MODULE, "waypost.bench.load"))
@@ -129,7 +129,10 @@ class Load:
     def __init__(self, programs: Programs, url: str, key: str, **wishes: object) -> None:
         named = [f"{name}={value}" for name, value in wishes.items()]
         self._process = subprocess.Popen(
-            [*programs.load, url.removeprefix("http://"), key, *named], stdout=subprocess.PIPE, text=True
+            [*programs.load, url.removeprefix("http://"), *named],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"WAYPOST_API_KEY": key},
         )
 
     @property

@@ -27,7 +27,7 @@ def devices() -> None:
     \b
     Examples:
       waypost devices list alice
-      waypost devices add alice phone --platform ios --token 9f86d0…
+      echo "$TOKEN" | waypost devices add alice phone --platform ios --token -
       waypost devices remove alice phone
       waypost devices export devices.jsonl --app demo
       waypost devices import devices.csv --app demo --dry-run
@@ -104,8 +104,8 @@ def add(
 
     \b
     Examples:
-      waypost devices add alice phone --platform android --token fcm-registration-token
-      waypost devices add alice laptop --platform web --token https://push.example/abc --p256dh BN… --auth k8…
+      echo "$TOKEN" | waypost devices add alice phone --platform android --token -
+      waypost devices add alice laptop --platform web --token - --p256dh BN… --auth - < endpoint-and-secret.txt
     """
     device: Any = {name: value for name, value in fields.items() if value is not None}
     if p256dh or auth:

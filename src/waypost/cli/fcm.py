@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from waypost.cli.composing import line_for_dash
 from waypost.cli.connect import config_option, read_config
 from waypost.cli.printing import as_json_option, console, print_json, table
 
+
+def _lines_for_dash(_context: click.Context, _argument: click.Parameter, said: tuple[str, ...]) -> tuple[str, ...]:
+    """Read a device from each line of stdin for `-`: what stands in the arguments, everybody on the machine can see."""
+    if said != ("-",):
+        return said
+    lines = tuple([stripped for line in sys.stdin if (stripped := line.strip())])
+    if not lines:
+        raise click.BadParameter("stdin names no device")
+    return lines
+
+
+devices_argument = click.argument("devices", nargs=-1, required=True, callback=_lines_for_dash)
 app_option = click.option("--app", required=True, help="The app, as the configuration names it.")
 
 
@@ -22,25 +36,27 @@ def fcm() -> None:
 
     \b
     Examples:
-      waypost fcm topics list TOKEN --app demo
+      waypost fcm topics subscribe news - --app demo < tokens.txt
+      echo "$TOKEN" | waypost fcm topics list - --app demo
     """
 
 
 @fcm.group()
 def topics() -> None:
     """Manage the members of a topic; a device is named by its registration token, or by fid: and its installation id.
+    `-` reads them from stdin, one a line: what stands in the arguments, everybody on the machine can see.
 
     \b
     Examples:
-      waypost fcm topics subscribe news TOKEN TOKEN --app demo
+      waypost fcm topics subscribe news - --app demo < tokens.txt
       waypost fcm topics unsubscribe news fid:cXyz --app demo
-      waypost fcm topics list TOKEN --app demo
+      echo "$TOKEN" | waypost fcm topics list - --app demo
     """
 
 
 @topics.command()
 @click.argument("topic")
-@click.argument("devices", nargs=-1, required=True)
+@devices_argument
 @app_option
 @config_option
 @as_json_option
@@ -51,7 +67,7 @@ def subscribe(topic: str, devices: tuple[str, ...], app: str, config_path: Path 
 
 @topics.command()
 @click.argument("topic")
-@click.argument("devices", nargs=-1, required=True)
+@devices_argument
 @app_option
 @config_option
 @as_json_option
@@ -61,7 +77,7 @@ def unsubscribe(topic: str, devices: tuple[str, ...], app: str, config_path: Pat
 
 
 @topics.command("list")
-@click.argument("device")
+@click.argument("device", callback=line_for_dash)
 @app_option
 @config_option
 @as_json_option

@@ -45,7 +45,7 @@ def send(client: Client, many: TextIO | None, wait: bool, wait_timeout_s: float,
       waypost send alice --title "Your parcel is here" --body "Left at the front door." --wait
       waypost send alice --kind silent --data sync=inbox
       waypost send alice --title Hi --data order=7 --urgency high --ttl 600 --idempotency-key order-7
-      waypost send --token "$REGISTRATION_TOKEN" --platform android --title Hi
+      echo "$REGISTRATION_TOKEN" | waypost send --token - --platform android --title Hi
       waypost send --many notifications.ndjson
       echo '{"user_id": "alice", "title": "Hi"}' | waypost send --from -
     """

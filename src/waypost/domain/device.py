@@ -143,6 +143,11 @@ def _hash_of(platform: Platform, user_id: UserId, token: str) -> bytes:
     return token_hash(f"{token}\n{user_id}" if platform in CONTACTS else token)
 
 
+def nobody_with(token: str) -> UserId:
+    """Name the user of its own that a token is kept for until an app registers it."""
+    return UserId(f"token:{token_hash(token).hex()}")
+
+
 def registered(registration: Registration, before: Device | None, now: Instant) -> Device:
     """Build the device after a registration call, from what was stored before it."""
     same_token = before is not None and before.token == registration.token

@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from waypost.domain.device import Platform, Registration, SubscriptionKeys
+from waypost.domain.device import Platform, Registration, SubscriptionKeys, nobody_with
 from waypost.domain.errors import Fault, InvalidRequest
 from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
 from waypost.domain.text import NO_NUL
@@ -88,8 +88,7 @@ def registration_of(
 def ownerless(app: AppId, said: SubmittedAddress, now: Instant) -> Registration:
     """Build the registration of a token that no user has: it is a user of its own, named by the token's hash."""
     made = registration_of(app, UserId(""), DeviceId(""), said, now)
-    name = token_hash(made.token).hex()
-    return replace(made, user_id=UserId(f"token:{name}"), device_id=DeviceId(name))
+    return replace(made, user_id=nobody_with(made.token), device_id=DeviceId(token_hash(made.token).hex()))
 
 
 def subscription_keys(keys: SubmittedKeys) -> SubscriptionKeys:

@@ -1,6 +1,7 @@
 """`python -m waypost.lab`: the lab alone, as `waypost lab` runs it."""
 
 import argparse
+import os
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ def main() -> None:
     parser.add_argument("--fcm-quota", type=int, default=600_000, help="messages an FCM project may send in a minute")
     parser.add_argument("--json", action="store_true", help="say where everything is as one JSON line")
     given = parser.parse_args()
+    os.umask(0o077)  # keys, and what was sent, are for our user alone
     ports: dict[str, Any] = {name: port for name, port in vars(given).items() if name.endswith("_port")}
     settings = LabSettings(
         directory=given.directory, host=given.host, **ports,

@@ -36,7 +36,7 @@ class LabSettings(msgspec.Struct, frozen=True, kw_only=True):
     faults: Path | None = None
     """A YAML file with a list of fault rules that hold from the start."""
     strict: bool = True
-    """Whether what the vendors' texts call wrong without naming the answer is refused (table in docs/lab.md)."""
+    """Whether what the vendors' texts call wrong without naming the answer is refused (docs/internals)."""
     needs_length: bool = False
     """Whether a body without `content-length` is answered 411, as by some servers in front of push services."""
     accept_any_token: bool = True

@@ -1,18 +1,18 @@
 """Direct: the device that a submission names by its token, and the user that it belongs to.
 
 A token that an active device has is that device's. Any other is kept before the notification is: as the one device of
-a user of its own, until an app registers it for somebody.
+a user of its own, until an app registers it for somebody. Where one does between the look-up and that, it is theirs.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 
-from waypost.domain.device import Platform, Registration, RegistrationCheck, registration_faults
+from waypost.domain.device import Device, Platform, Registration, RegistrationCheck, registration_faults
 from waypost.domain.errors import Fault, InvalidRequest
 from waypost.domain.ids import AppId
 from waypost.domain.submission import Submission
@@ -43,11 +43,14 @@ class DirectDevices(Struct, frozen=True):
             found = [known[each.token] or each if isinstance(each, Registration) else each for each in found]
         return found
 
-    async def keep(self, named: Iterable[Named], now: Instant) -> None:
+    async def keep(self, named: Sequence[Named], now: Instant) -> list[Named]:
         """See Direct."""
         new = list({each.token: each for each in named if isinstance(each, Registration)}.values())
+        kept: dict[str, Device] = {}
         for n in range(0, len(new), AT_ONCE):
-            await asyncio.gather(*(self.devices.upsert(each, now, 0) for each in new[n : n + AT_ONCE]))
+            devices = await asyncio.gather(*(self.devices.keep(each, now) for each in new[n : n + AT_ONCE]))
+            kept |= {device.token: device for device in devices}
+        return [kept[each.token] if isinstance(each, Registration) else each for each in named]
 
     def _described(self, app: AppId, said: SubmittedAddress, now: Instant) -> Registration | InvalidRequest:
         try:

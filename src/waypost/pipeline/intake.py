@@ -20,6 +20,7 @@ from waypost.domain.amendment import (
     Withdrawn,
 )
 from waypost.domain.backlog import Backlog, Full
+from waypost.domain.device import Device, Registration
 from waypost.domain.drafting import ContentCheck, Draft, draft, keys_of
 from waypost.domain.errors import ErrorCode, InvalidRequest, NotFound, Unavailable, WaypostError
 from waypost.domain.ids import AppId, CallerId, NotificationId, UserId
@@ -90,8 +91,10 @@ class Intake(Struct, frozen=True):
         self._refuse_if_full(caller.app, lanes)
         named = await self.direct.named(caller.app, submissions, self.clock.now())
         drafts = self._drafts(caller, submissions, named)
-        kept = [each for each, made in zip(named, drafts, strict=True) if isinstance(made, Draft)]
-        await self.direct.keep(kept, self.clock.now())
+        meant = [each if isinstance(made, Draft) else None for each, made in zip(named, drafts, strict=True)]
+        kept = await self.direct.keep(meant, self.clock.now())
+        if any(map(_is_somebodys, meant, kept)):
+            drafts = self._drafts(caller, submissions, [new or was for new, was in zip(kept, named, strict=True)])
         arrivals = [NewNotification(made.notification, made.claims) for made in drafts if isinstance(made, Draft)]
         answers = iter(await self.work.accept(arrivals) if arrivals else ())
         results = [next(answers) if isinstance(made, Draft) else made for made in drafts]
@@ -217,6 +220,11 @@ class Intake(Struct, frozen=True):
             self.telemetry.count(Metric.ACCEPTED, n, app=app, lane=lane)
         if repeated:
             self.telemetry.count(Metric.DEDUPLICATED, repeated, app=app)
+
+
+def _is_somebodys(meant: Named, kept: Named) -> bool:
+    """Tell whether an app registered a token before it could be kept as nobody's."""
+    return isinstance(meant, Registration) and isinstance(kept, Device) and kept.user_id != meant.user_id
 
 
 def require_replayable(answer: Acceptance) -> Acceptance:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -64,6 +64,13 @@ class Devices(Lookup, Protocol):
         """
         ...
 
+    async def keep(self, registration: Registration, now: Instant) -> Device:
+        """Register a token that no active device has, and return the device; else return the one that has it, as it is.
+
+        It is one step: whoever registers the token before, after or meanwhile has it in the end.
+        """
+        ...
+
     async def of_user(self, app: AppId, user_id: UserId, *, inactive: bool = False) -> list[Device]:
         """Return a user's devices, newest registration first; with *inactive*, the deactivated ones too."""
         ...
@@ -114,6 +121,9 @@ class Direct(Protocol):
         """Find the device that each submission names; nothing is kept yet."""
         ...
 
-    async def keep(self, named: Iterable[Named], now: Instant) -> None:
-        """Register what nobody had; Unavailable where that cannot be."""
+    async def keep(self, named: Sequence[Named], now: Instant) -> list[Named]:
+        """Register what still nobody has; what has each token then, in the order given.
+
+        Unavailable where that cannot be.
+        """
         ...

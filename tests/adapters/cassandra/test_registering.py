@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from tests.adapters.cassandra.steps import Killed, Steps, killed
 from tests.contract.registries import Keyspace, wake_ups_closed
-from waypost.domain.device import Platform, Registration
+from waypost.domain.device import Platform, Registration, nobody_with
 from waypost.domain.ids import AppId, DeviceId, UserId
 from waypost.domain.time import Instant
 from waypost.stores.cassandra.devices import CassandraDevices
@@ -153,6 +153,41 @@ async def test_whoever_comes_between_any_two_steps_it_ends_with_one_owner(
             return steps.came
 
         assert await each_step(play) >= 4
+
+
+@pytest.mark.parametrize("before", BEFORE)
+async def test_an_app_has_the_token_whoever_keeps_it_for_nobody_between_any_two_of_its_steps(
+    settings: CassandraSettings, before: Before
+) -> None:
+    """And the other way round: it registers between any two steps of one who keeps it."""
+    async with a_process(settings) as one, a_process(settings) as another:
+
+        async def play(n: int, *, app_is_first: bool) -> bool:
+            people = People()
+            nobody = people.called(nobody_with(people.token))
+
+            async def keep() -> None:
+                kept = await another.keep(nobody, NOW)
+                assert kept.token == people.token
+
+            async def register() -> None:
+                await another.upsert(people.called(people.bob), NOW, NO_CAP)
+
+            for call in before(people):
+                await one.upsert(call, NOW, NO_CAP)
+            steps = Steps(n, keep if app_is_first else register)
+            async with steps.counted(one):
+                if app_is_first:
+                    await one.upsert(people.called(people.bob), NOW, NO_CAP)
+                else:
+                    await one.keep(nobody, NOW)
+            if steps.came:
+                has = await owners(one, people.token, people.ann, people.bob, nobody.user_id)
+                assert has == [people.bob]
+            return steps.came
+
+        assert await each_step(lambda n: play(n, app_is_first=True)) >= 4
+        assert await each_step(lambda n: play(n, app_is_first=False)) >= 3
 
 
 async def test_processes_that_register_one_token_for_many_users_at_once_leave_one_owner(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.journeys.processes import state_of
 
-DOC = (Path(__file__).parents[3] / "docs" / "lab.md").read_text(encoding="utf-8")
+DOC = (Path(__file__).parents[3] / "docs" / "internals" / "lab-check.md").read_text(encoding="utf-8")
 FILE = re.compile(r"`(waypost\.yaml|send_to_targets\.py)`:\n\n```\w+\n(.*?)```", re.DOTALL)
 COMMAND = re.compile(r"\$ (waypost lab check (?:[^`]|\n)*?)\n```")
 

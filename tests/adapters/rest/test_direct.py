@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tests.adapters.rest.service import AUTH, DEMO, P256DH, Service, served
 from waypost.domain.device import Device, Platform, Registration
 from waypost.domain.errors import ErrorCode, Unavailable
-from waypost.domain.ids import DeviceId, UserId, token_hash
+from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
 
 pytestmark = pytest.mark.asyncio
 
@@ -60,6 +61,28 @@ async def test_an_app_that_registers_the_token_takes_it_over() -> None:
         assert owner is not None
         assert owner.user_id == "ann"
         assert (await client.get(f"/v1/devices/token:{NAME}")).json()["items"] == []
+
+
+async def test_an_app_that_registers_the_token_while_it_is_looked_up_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The app would else get nothing until its next launch. The notification goes to its user."""
+    async with served() as (service, client):
+        look_up = service.devices.with_tokens
+
+        async def just_before(app: AppId, tokens: Sequence[str]) -> list[Device | None]:
+            found = await look_up(app, tokens)
+            said = Registration(DEMO, UserId("ann"), DeviceId("phone"), Platform("android"), "t-1")
+            await service.devices.upsert(said, service.clock.now(), 0)
+            return found
+
+        with monkeypatch.context() as patched:
+            patched.setattr(service.devices, "with_tokens", just_before)
+            wrong = {"device": {"platform": "ios", "token": "-"}, "title": "Hi"}
+            batch = {"notifications": [HI, wrong, {"user_id": "bob", "title": "Hi"}]}
+            answer = (await client.post("/v1/notifications/batch", json=batch)).json()
+        assert ["notification" in result for result in answer["results"]] == [True, False, True]
+        owner = await kept(service)
+        assert owner is not None
+        assert (owner.user_id, told(service)) == ("ann", [("ann", ("phone",)), ("bob", ())])
 
 
 async def test_a_browsers_subscription_is_a_device_too() -> None:
@@ -125,7 +148,7 @@ async def test_while_the_registry_is_away_nothing_is_accepted(monkeypatch: pytes
         async def away(*_: object) -> Any:
             raise Unavailable("away", ErrorCode.STORAGE_AWAY)
 
-        monkeypatch.setattr(service.devices, "upsert", away)
+        monkeypatch.setattr(service.devices, "keep", away)
         answer = await client.post("/v1/notifications", json=HI)
         assert answer.status_code == 503
         assert told(service) == []

@@ -149,7 +149,7 @@ async def test_the_command_line_subscribes_and_lists(lab: Lab, tmp_path: Path) -
     config = tmp_path / "waypost.yaml"
     config.write_bytes(msgspec.yaml.encode({"apps": {"demo": {"fcm": account | {"endpoint": lab.urls.fcm}}}}))
 
-    async def run(*arguments: str) -> tuple[int, str]:
+    async def run(*arguments: str, stdin: str = "") -> tuple[int, str]:
         verb, *named = arguments
         command = [
             "fcm",
@@ -162,12 +162,15 @@ async def test_the_command_line_subscribes_and_lists(lab: Lab, tmp_path: Path) -
             "--",
             *named,
         ]  # a token may begin so
-        ended = await asyncio.to_thread(CliRunner().invoke, waypost, command)
+        ended = await asyncio.to_thread(CliRunner().invoke, waypost, command, input=stdin)
         return ended.exit_code, ended.output.strip()
 
     one, two = tokens(lab, 2)
     assert await run("subscribe", "news", one, two) == (0, "2 of 2 done")
-    assert await run("list", two) == (0, "news")
+    assert await run("list", "-", stdin=two) == (0, "news")
+    assert await run("unsubscribe", "news", two) == (0, "1 of 1 done")
+    assert await run("subscribe", "news", "-", stdin=f"{one}\n\n{two}\n") == (0, "2 of 2 done")
+    assert (await run("subscribe", "news", "-"))[0] == 2
     assert await run("unsubscribe", "news", two) == (0, "1 of 1 done")
     lab.tokens.deaths[one] = 1
     status, said = await run("subscribe", "sport", one, two)

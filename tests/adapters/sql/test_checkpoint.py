@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from waypost.stores.sql.checkpoint import Checkpoint
+from waypost.stores.sql.checkpoint import AGAIN_AFTER_S, CUT_EVERY_S, Checkpoint
 from waypost.stores.sql.connection import SqliteConnection, connect
 
 PAGE_BYTES = 4096
@@ -79,3 +79,32 @@ def test_one_who_reads_at_the_moment_of_the_cut_is_not_waited_for(
     assert file.with_name("a.db-wal").stat().st_size > 200 * PAGE_BYTES
     assert writer.execute("PRAGMA wal_checkpoint(NOOP)").fetchone()[2] > 200
     reader.execute("COMMIT")
+
+
+def test_a_short_log_is_cut_in_time_and_whoever_reads_it_puts_that_off(
+    file: Path, writer: SqliteConnection, reader: SqliteConnection
+) -> None:
+    """It would else keep what the database has deleted until as much has been written."""
+    now_s = 0.0
+    checkpoint = Checkpoint(writer, 1_000 * LIMIT_PAGES * PAGE_BYTES, lambda: now_s)
+    log = file.with_name("a.db-wal")
+    writer.execute("INSERT INTO blobs VALUES (?)", (b"secret of her",))
+    write(writer, checkpoint, 1)
+    assert b"secret of her" in log.read_bytes()
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM blobs").fetchall()
+    now_s = CUT_EVERY_S
+    checkpoint.run_if_due()
+    assert log.stat().st_size
+    reader.execute("COMMIT")
+    checkpoint.run_if_due()
+    assert log.stat().st_size, "not asked at each commit"
+    now_s += AGAIN_AFTER_S
+    checkpoint.run_if_due()
+    assert log.stat().st_size == 0
+    write(writer, checkpoint, 1)
+    assert log.stat().st_size
+    writer.execute("DELETE FROM blobs WHERE content = ?", (b"secret of her",))
+    now_s += CUT_EVERY_S
+    checkpoint.run_if_due()
+    assert b"secret of her" not in file.read_bytes() + log.read_bytes()

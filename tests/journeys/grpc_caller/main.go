@@ -33,7 +33,7 @@ type told struct {
 }
 
 func main() {
-	if err := call(os.Args[1], os.Args[2]); err != nil {
+	if err := call(os.Args[1], os.Getenv("WAYPOST_API_KEY")); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
 
 from benchmarks import growth, stages
 from waypost.bench import registry
+from waypost.bench.programs import Load, Programs
 from waypost.stores.sql.connection import connect
 from waypost.stores.sql.migrate import migrate, sqlite_engine
 
@@ -66,3 +68,13 @@ def test_the_registry_has_the_mix_that_is_named(database: Path) -> None:
         connection.close()
     assert platforms == {"android": 600, "ios": 300, "web": 100}
     assert dead == 10
+
+
+def test_a_load_is_told_its_key_where_nobody_else_reads_it() -> None:
+    """In its environment: everybody on the machine can read the arguments of a process."""
+    shown = (
+        'import json, os, sys; print(json.dumps({"statuses": {}, "said": [*sys.argv, os.environ["WAYPOST_API_KEY"]]}))'
+    )
+    echo = Programs("echo", (), (sys.executable, "-c", shown))
+    load = Load(echo, "http://127.0.0.1:1", "wp_secret", count=1)
+    assert load.result()["said"] == ["-c", "127.0.0.1:1", "count=1", "wp_secret"]

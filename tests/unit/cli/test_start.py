@@ -82,3 +82,15 @@ def test_what_a_command_writes_is_for_its_user_alone(tmp_path: Path) -> None:
     made = [path for path in tmp_path.rglob("*") if path.name != "waypost.yaml"]
     assert made
     assert {path.name: oct(path.stat().st_mode & 0o077) for path in made if path.stat().st_mode & 0o077} == {}
+
+
+def test_what_the_lab_writes_is_for_its_user_alone(tmp_path: Path) -> None:
+    """Without the command line of Waypost, too: it makes private keys, and notes what was sent."""
+    ports = [f"--{name}-port=0" for name in ("apns", "fcm", "webpush", "oauth", "admin")]
+    command = [*MODULE, "waypost.lab", "--directory", str(tmp_path / "lab"), "--json", "--journal", *ports]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, umask=0) as lab:
+        assert lab.stdout is not None and lab.stdout.readline()
+        lab.terminate()
+    made = [tmp_path / "lab", *(tmp_path / "lab").rglob("*")]
+    assert len(made) > 5
+    assert {path.name: oct(path.stat().st_mode & 0o077) for path in made if path.stat().st_mode & 0o077} == {}

@@ -10,7 +10,7 @@ from tests.unit.adapters.deliveries import NID, NOW, TEXT_ID, notification
 from waypost.channels.webhook.settings import CHANNEL, ToldStatus
 from waypost.domain.channel import Channel
 from waypost.domain.delivery import Receipt
-from waypost.domain.ids import AppId, DeviceId, NotificationId, UserId
+from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
 from waypost.domain.moves import DeliveryMoved, Moved, NotificationMoved
 from waypost.domain.notification import Lane
 from waypost.domain.status import DeliveryStatus, NotificationStatus
@@ -79,6 +79,15 @@ def test_the_body_has_the_fields_that_were_asked_for_and_nothing_of_the_message(
         "attempt": 2,
         "code": "http_500",
     }
+
+
+def test_a_user_who_ordered_it_with_a_token_of_their_own_is_not_named() -> None:
+    """What was told is kept by the notification that tells it, which is not erased with the user."""
+    told = DETAIL.record.notification
+    own = replace(told, caller=CallerId(f"login:{told.user_id}"))
+    detail = replace(DETAIL, record=replace(DETAIL.record, notification=own))
+    body = event_of(delivery_moved(_D.DELIVERED), 7, detail, URL).body
+    assert msgspec.json.decode(body)["client_id"] == "login"
 
 
 def test_a_whole_notification_names_the_channel_that_got_furthest() -> None:

@@ -1,4 +1,4 @@
-"""docs/lab.md names every fault, every refusal and every request of the admin API."""
+"""docs/lab.md names every fault and every request of the admin API, docs/internals/lab-refusals.md every refusal."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +9,8 @@ import pytest
 
 from waypost.lab import apns, apns_broadcast, apns_channels, apns_identity, faults, oauth, push_services, webpush
 
-DOC = (Path(__file__).parents[3] / "docs" / "lab.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[3] / "docs"
+DOC = "".join((DOCS / page).read_text(encoding="utf-8") for page in ("lab.md", "internals/lab-refusals.md"))
 ADMIN = (Path(__file__).parents[3] / "src" / "waypost" / "lab" / "admin.py").read_text(encoding="utf-8")
 
 

@@ -1,4 +1,5 @@
-//! Loads a REST door: `load HOST:PORT KEY name=value …`, one thread, keep-alive HTTP/1.1, and says what it saw as JSON.
+//! Loads a REST door: `load HOST:PORT name=value …`, one thread, keep-alive HTTP/1.1, and says what it saw as JSON.
+//! The key is in `WAYPOST_API_KEY`: arguments can be read by everybody on the machine.
 //!
 //! `connections` (8) requests at once of `batch` (1) notifications each, to `users` (1000) in turn, until `count`
 //! notifications or `seconds` have passed; with `rate`, that many notifications a second, late or not: a request's
@@ -181,7 +182,7 @@ fn value<T: FromStr>(values: &HashMap<String, String>, name: &str, default: T) -
 }
 
 fn order(arguments: Vec<String>) -> Result<(Order, Option<String>), Box<dyn Error>> {
-    let [address, key, named @ ..] = &arguments[..] else { return Err("usage: load HOST:PORT KEY name=value …".into()) };
+    let [address, named @ ..] = &arguments[..] else { return Err("usage: load HOST:PORT name=value …".into()) };
     let mut values = HashMap::new();
     for each in named {
         let (name, value) = each.split_once('=').ok_or_else(|| format!("{each}: expected name=value"))?;
@@ -190,7 +191,7 @@ fn order(arguments: Vec<String>) -> Result<(Order, Option<String>), Box<dyn Erro
     let fields: String = value(&values, "fields", String::new())?;
     let order = Order {
         address: address.clone(),
-        key: key.clone(),
+        key: env::var("WAYPOST_API_KEY")?,
         connections: value(&values, "connections", 8)?,
         batch: value(&values, "batch", 1)?,
         users: value(&values, "users", 1000)?,

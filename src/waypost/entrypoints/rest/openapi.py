@@ -97,8 +97,15 @@ def _explain(name: str, field: dict[str, Any]) -> None:
     default = field.pop("default", None)
     if default and isinstance(default, str | int | float):
         field["description"] = f"{field.get('description', MEANINGS.get(name, ''))} Default: `{default}`.".lstrip()
-    if field.get("type") == "object" and "properties" not in field:
-        field.setdefault("additionalProperties", True)
+    _open(field)
+
+
+def _open(schema: dict[str, Any]) -> None:
+    """Say of an object of anything that it takes anything, also within another: generators read silence as nothing."""
+    if schema.get("type") == "object" and "properties" not in schema:
+        within = schema.setdefault("additionalProperties", True)
+        if isinstance(within, dict):
+            _open(within)
 
 
 def _describe(operation: dict[str, Any], spoken: Spoken, by_kind: dict[Any, dict[str, Any]]) -> None:

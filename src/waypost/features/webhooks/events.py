@@ -78,7 +78,7 @@ def _body(move: Moved, detail: NotificationDetail) -> dict[str, object]:
         "occurred_at": isoformat(move.at),
         "request_id": named,
         "notification_id": named,
-        "client_id": detail.record.notification.caller,
+        "client_id": _client_of(detail.record.notification),
         "app": move.app,
         "status": move.after.value.upper(),
         "channel": _channel(move, detail),
@@ -87,6 +87,11 @@ def _body(move: Moved, detail: NotificationDetail) -> dict[str, object]:
     if isinstance(move, DeliveryMoved):
         body |= {"target": move.n, "attempt": move.attempt, "code": move.code}
     return body
+
+
+def _client_of(told: Notification) -> str:
+    """Name who ordered it; of a user's own token (`login:alice`) the issuer alone, since this outlives the user."""
+    return told.caller.removesuffix(f":{told.user_id}")
 
 
 def _channel(move: Moved, detail: NotificationDetail) -> str | None:

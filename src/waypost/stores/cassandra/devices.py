@@ -22,7 +22,7 @@ from waypost.stores.cassandra import partition
 from waypost.stores.cassandra.link import CONNECT_PAUSE_S, CassandraLink
 from waypost.stores.cassandra.nodes import NodeWatch
 from waypost.stores.cassandra.partition import StoredDevice
-from waypost.stores.cassandra.registering import erase, forget, owner_of, register
+from waypost.stores.cassandra.registering import erase, forget, keep, owner_of, register
 from waypost.stores.cassandra.session import Row
 from waypost.stores.cassandra.settings import CassandraSettings
 from waypost.stores.cassandra.statements import device_of
@@ -104,6 +104,12 @@ class CassandraDevices:
         taken_from: set[UserId] = set()
         async with self._tokens[hash((said.app, said.token)) % TURNS]:
             return await self._in_turn(said.app, said.user_id, lambda: register(self._link, said, now, cap, taken_from))
+
+    async def keep(self, registration: Registration, now: Instant) -> Device:
+        """See Devices."""
+        said = registration
+        async with self._tokens[hash((said.app, said.token)) % TURNS]:
+            return await self._in_turn(said.app, said.user_id, lambda: keep(self._link, said, now))
 
     async def of_user(self, app: AppId, user_id: UserId, *, inactive: bool = False) -> list[Device]:
         """See Devices."""

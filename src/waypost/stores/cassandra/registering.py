@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from waypost.domain.device import CONTACTS, Device, Registration, registered
+from waypost.domain.device import CONTACTS, Device, Registration, nobody_with, registered
 from waypost.domain.ids import AppId, UserId
 from waypost.domain.time import Instant
 from waypost.ports.devices import Registered
@@ -55,6 +55,29 @@ async def register(
     return Registered(after, before is None, tuple(device.device_id for device in pushed_out), tuple(taken_from))
 
 
+async def keep(link: CassandraLink, said: Registration, now: Instant) -> Device | None:
+    """Make one attempt to register what no active device has, for nobody; or find the device that has it.
+
+    None where somebody came between. Between 4 and 5 of an app's own registration it takes the token as step 3 has it:
+    that registration then finds the token with nobody, and takes it.
+    """
+    was, digest = await partition.read(link, said.app, said.user_id), said.token_hash
+    owner = await owner_of(link, said.app, digest)
+    if owner is not None:
+        theirs = was if owner[0] == said.user_id else await partition.read(link, said.app, owner[0])
+        having = [device for device in theirs.active() if device.token_hash == digest]
+        if having:
+            return having[0]
+        if theirs is not was and not await partition.change(link, theirs, ()):
+            return None
+    claim = os.urandom(16)
+    if not await _claim(link, said, claim, owner):
+        return None
+    before = was.find(said.device_id)
+    after = registered(said, None if before is None else before.device, now)
+    return after if await _write(link, was, StoredDevice(after, claim), (), now) else None
+
+
 async def erase(link: CassandraLink, app: AppId, user_id: UserId, until: Instant) -> bool | None:
     """Make one attempt to delete what was registered until *until*; None where somebody came between.
 
@@ -87,18 +110,21 @@ async def owner_of(link: CassandraLink, app: AppId, digest: bytes) -> Owner | No
 
 async def _take(link: CassandraLink, said: Registration, claim: bytes, taken_from: set[UserId], now: Instant) -> bool:
     """Take the token, steps 2 to 4; False where somebody else took it meanwhile."""
-    session, statements = await link.made()
-    digest = said.token_hash
-    owner = await owner_of(link, said.app, digest)
-    if owner is None:
-        rows = await session.execute(statements.claim, said.app, digest, said.user_id, claim)
-        return bool(rows[0][0])
-    user_id, claimed = owner
-    if user_id != said.user_id:
-        taken_from.add(user_id)
-        if not await stop_token(link, said.app, user_id, digest, now):
+    owner = await owner_of(link, said.app, said.token_hash)
+    if owner is not None and owner[0] != said.user_id:
+        taken_from.add(owner[0])
+        if not await stop_token(link, said.app, owner[0], said.token_hash, now):
             return False
-    rows = await session.execute(statements.take, said.user_id, claim, said.app, digest, claimed)
+    return await _claim(link, said, claim, owner)
+
+
+async def _claim(link: CassandraLink, said: Registration, claim: bytes, owner: Owner | None) -> bool:
+    """Take the token from *owner*, step 4; False where it is not theirs any more."""
+    session, statements = await link.made()
+    if owner is None:
+        rows = await session.execute(statements.claim, said.app, said.token_hash, said.user_id, claim)
+    else:
+        rows = await session.execute(statements.take, said.user_id, claim, said.app, said.token_hash, owner[1])
     return bool(rows[0][0])
 
 
@@ -116,9 +142,12 @@ async def _write(
 
 
 async def _was_overtaken(link: CassandraLink, said: Registration) -> bool:
-    """Tell whether another user took the token since: this registration came before theirs, and is done."""
+    """Tell whether another user took the token since: this registration came before theirs, and is done.
+
+    Who keeps it for nobody (`keep`) is no other user: what an app registers comes before that.
+    """
     owner = await owner_of(link, said.app, said.token_hash)
-    return owner is not None and owner[0] != said.user_id
+    return owner is not None and owner[0] not in (said.user_id, nobody_with(said.token))
 
 
 async def forget(link: CassandraLink, before: StoredDevice) -> None:

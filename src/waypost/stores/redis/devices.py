@@ -125,6 +125,10 @@ class CachedDevices:
         """See Devices."""
         return await asyncio.shield(self._upsert(registration, now, cap))
 
+    async def keep(self, registration: Registration, now: Instant) -> Device:
+        """See Devices."""
+        return await asyncio.shield(self._keep(registration, now))
+
     async def of_user(self, app: AppId, user_id: UserId, *, inactive: bool = False) -> list[Device]:
         """See Devices."""
         return await self._devices.of_user(app, user_id, inactive=inactive)
@@ -168,6 +172,12 @@ class CachedDevices:
             return registered
         finally:  # of a failure nobody knows whether it was written
             await self._forget(changed)
+
+    async def _keep(self, registration: Registration, now: Instant) -> Device:
+        try:
+            return await self._devices.keep(registration, now)
+        finally:
+            await self._forget([(registration.app, registration.user_id)])
 
     async def _deactivate(self, app: AppId, user_id: UserId, device_id: DeviceId) -> bool:
         try:

@@ -171,6 +171,7 @@ _PRAGMAS = (
     "PRAGMA foreign_keys = OFF",
     "PRAGMA temp_store = MEMORY",
     "PRAGMA mmap_size = 0",
+    "PRAGMA secure_delete = ON",  # what is deleted is overwritten (decision 0060)
 )
 
 

@@ -113,6 +113,10 @@ class SqlDevices:
         """See Devices."""
         return await self._database.commits.submit(_REGISTERING, _Call(registration, now, cap))
 
+    async def keep(self, registration: Registration, now: Instant) -> Device:
+        """See Devices."""
+        return await self._database.commits.submit(_KEEPING, _Call(registration, now, 0))
+
     async def of_user(self, app: AppId, user_id: UserId, *, inactive: bool = False) -> list[Device]:
         """See Devices."""
         return await self._read(_OF_USER, (app, user_id, int(not inactive)))
@@ -179,20 +183,42 @@ def _register(transaction: Transaction, calls: Sequence[_Call]) -> list[Register
     return [_register_one(transaction.connection, call) for call in calls]
 
 
+def _keep(transaction: Transaction, calls: Sequence[_Call]) -> list[Device]:
+    """Register what nobody has, and take nothing from anybody.
+
+    Where another process registers it between look-up and write, the unique index refuses ours, and we begin again.
+    """
+    return [_keep_one(transaction.connection, call) for call in calls]
+
+
+def _keep_one(connection: Connection, call: _Call) -> Device:
+    said = call.registration
+    row = connection.execute(_WITH_TOKEN, (said.app, said.token_hash)).fetchone()
+    return _written(connection, call) if row is None else device_of(row)
+
+
 def _register_one(connection: Connection, call: _Call) -> Registered:
     said = call.registration
     key = (said.app, said.user_id, said.device_id)
     digest = said.token_hash
     known = connection.execute(_KNOWN, key).fetchone()
     taken = connection.execute(_TAKE_OVER, (said.app, digest, said.user_id, said.device_id, call.now)).fetchall()
-    keys = (None, None) if said.keys is None else (said.keys.p256dh, said.keys.auth)
-    rest = (said.app_version, said.os_version, said.locale, said.token_use, call.now)
-    row = connection.execute(_UPSERT, (*key, said.platform, said.token, digest, *keys, *rest)).fetchone()
+    device = _written(connection, call)
     is_capped = call.cap and said.platform not in CONTACTS
     pushed_out = connection.execute(_PUSH_OUT, (*key, call.cap, call.now)).fetchall() if is_capped else []
     longest_ago_first = tuple(DeviceId(device_id) for _, device_id in sorted(pushed_out))
     taken_from = tuple(UserId(user_id) for (user_id,) in taken if user_id != said.user_id)
-    return Registered(device_of(row), known is None, longest_ago_first, taken_from)
+    return Registered(device, known is None, longest_ago_first, taken_from)
+
+
+def _written(connection: Connection, call: _Call) -> Device:
+    """Write the device as it is now, whatever it was."""
+    said = call.registration
+    key = (said.app, said.user_id, said.device_id)
+    keys = (None, None) if said.keys is None else (said.keys.p256dh, said.keys.auth)
+    rest = (said.app_version, said.os_version, said.locale, said.token_use, call.now)
+    row = connection.execute(_UPSERT, (*key, said.platform, said.token, said.token_hash, *keys, *rest)).fetchone()
+    return device_of(row)
 
 
 def _deactivate(transaction: Transaction, keys: Sequence[tuple[AppId, UserId, DeviceId, Instant]]) -> list[bool]:
@@ -238,6 +264,7 @@ def _erase(transaction: Transaction, orders: Sequence[tuple[AppId, UserId, Insta
 _TOKEN_USES = {word.value: word for word in TokenUse}
 
 _REGISTERING = OperationKind("register_device", _register, durable=True)
+_KEEPING = OperationKind("keep_device", _keep, durable=True)
 _DEACTIVATING = OperationKind("deactivate_device", _deactivate, durable=True)
 _EVICTING = OperationKind("evict_tokens", _evict, durable=False, patient=True)
 _PURGING = OperationKind("purge_devices", _purge, durable=False, patient=True)

@@ -1,0 +1,99 @@
+"""How a user comes into what each feature keeps: the test of erasure has them all do so, and looks for what stays.
+
+A new feature adds itself here: a function that has it keep something with the marker in it and names the tables, or the
+reason why it never keeps anything of a user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from tests.contract import bulk_bench
+from tests.contract.bench import APP, Bench, marking
+from tests.contract.sql import SqlUnderTest
+from waypost.domain.bulk import Recipient
+from waypost.domain.device import EMAIL, PHONE
+from waypost.domain.device_event import DeviceEvent, EventKind
+from waypost.domain.ids import UserId
+from waypost.domain.notification import Notification
+from waypost.domain.recovery import AlertType
+from waypost.domain.time import later
+from waypost.ports.feed import Mark, NewEntry
+from waypost.ports.recovery import Alert
+from waypost.stores.sql.contact_proofs import Asked, Contact
+from waypost.stores.sql.webhook_queue import WebhookEvent
+
+MARKER: Final = "xq-marker"
+"""In everything that is said of the user who is to be forgotten."""
+HER: Final = UserId(f"{MARKER}-user")
+Put = Callable[[Bench, SqlUnderTest, Notification], Awaitable[set[str]]]
+"""Has a feature keep something of a notification to the user, or of the user; the tables that have the marker then."""
+
+
+async def lists(bench: Bench, _: SqlUnderTest, __: Notification) -> set[str]:
+    """A bulk job has her in its list."""
+    made = await bulk_bench.created(bench, bulk_bench.job(registry=None))
+    assert await bench.bulk.add(made.app, made.id, [Recipient(HER, {"name": f"{MARKER}-name"})])
+    return {"bulk_recipient"}
+
+
+async def opts_out(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:
+    """She wants no bulk sends."""
+    await store.opt_outs.put(APP, HER, bench.now)
+    return {"opt_out"}
+
+
+async def reads(bench: Bench, store: SqlUnderTest, made: Notification) -> set[str]:
+    """She read it, and it is in her feed."""
+    await store.feed.add([NewEntry(made.app, made.user_id, made.id, 0, 1, bench.now)])
+    await store.feed.mark(marking(made, Mark.READ, bench.now))
+    return {"feed_entry"}
+
+
+async def verifies(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:
+    """One of her contacts is verified, of another she was sent a code."""
+    proofs = store.ground_of(bench.worker).store.contact_proofs
+    for kind, nonce in ((EMAIL, b"1" * 16), (PHONE, b"2" * 16)):
+        contact = Contact(APP, HER, kind, b"a" * 16)
+        await proofs.ask(Asked(contact, nonce, bench.now, later(bench.now, 60_000), b"c" * 16, 5))
+    await proofs.verify(contact, nonce, bench.now)
+    return {"contact_verified", "contact_code"}
+
+
+async def is_stuck(bench: Bench, store: SqlUnderTest, made: Notification) -> set[str]:
+    """An alert says that nobody moves it: by its id alone."""
+    raised = Alert(APP, made.id, AlertType.STUCK_PROCESSING, "stuck", None, "processing", 0, bench.now)
+    await store.ground_of(bench.worker).store.recovery.conclude([raised], bench.now)
+    return set()
+
+
+async def reports(bench: Bench, store: SqlUnderTest, made: Notification) -> set[str]:
+    """Her device says that a button was pressed."""
+    pressed = DeviceEvent(made.id, 0, EventKind.ACTION, bench.now, f"{MARKER}-button")
+    await store.ground_of(bench.worker).store.device_events.add([pressed])
+    return {"device_event"}
+
+
+async def tells(bench: Bench, store: SqlUnderTest, made: Notification) -> set[str]:
+    """A webhook is to be told of it."""
+    url, body = f"https://shop.example/{MARKER}", f'{{"message": "{MARKER}"}}'.encode()
+    event = WebhookEvent(made.id, made.id, 1, APP, url, bench.now, body)
+    await store.ground_of(bench.worker).store.webhook_queue.take([event])
+    return {"webhook_queue"}
+
+
+PUTS: Final[Mapping[str, Put | str]] = {
+    "bulk": lists,
+    "opt_outs": opts_out,
+    "erasure": "the order names the user until it is carried out, which the test of erasure does",
+    "audit": "an order is recorded with the id that it was about; a user has none of these",
+    "keys": "a key is of a program",
+    "feed": reads,
+    "contacts": verifies,
+    "receipts": reports,
+    "callbacks": "what a provider reports becomes part of the receipt",
+    "webhooks": tells,
+    "balance": "it counts, and names nobody",
+    "recovery": is_stuck,
+}
