@@ -15,6 +15,7 @@ from litestar.types import ASGIApp
 
 from tests.contract.clock import StoppedClock
 from tests.contract.sql import settings_of
+from tests.memory.alerts import MemoryAlerts
 from tests.memory.audit import MemoryAudit
 from tests.memory.bulk import MemoryBulk, MemoryBulkViews, MemoryOptOuts
 from tests.memory.dedup import MemoryDedup
@@ -119,6 +120,7 @@ class InMemory:
         self.marks = MemoryMarks(self.data)
         self.device_events = MemoryDeviceEvents()
         self.outbox = MemoryOutboxView()
+        self.recovery = MemoryAlerts()
 
 
 class Service:
