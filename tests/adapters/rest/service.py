@@ -16,6 +16,7 @@ from litestar.types import ASGIApp
 
 from tests.contract.clock import StoppedClock
 from tests.contract.sql import settings_of
+from tests.memory.alerts import MemoryAlerts
 from tests.memory.audit import MemoryAudit
 from tests.memory.balance import MemoryBalance
 from tests.memory.bulk import MemoryBulk, MemoryBulkViews, MemoryOptOuts
@@ -127,6 +128,7 @@ class InMemory:
         self.balance = MemoryBalance(self.data, clock)
         self.device_events = MemoryDeviceEvents()
         self.outbox = MemoryOutboxView()
+        self.recovery = MemoryAlerts()
 
 
 class Service:
