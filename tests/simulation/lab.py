@@ -134,10 +134,15 @@ class SimulatedSender:
         self.capabilities = Capabilities(credential.channel, int(ANSWER_S * 1000), 12, 4096)
         self._process = process
         self._open: dict[tuple[NotificationId, int], tuple[Sent, Report]] = {}
+        self._is_closed = False
 
     def send(self, batch: Sequence[Delivery], report: Report) -> None:
         """See Sender."""
         world = self._process.world
+        if self._is_closed:
+            for delivery in batch:
+                world.loop.call_soon(report, delivery, Unreachable("closed", "the process ends"))
+            return
         for delivery in batch:
             took, outcome, after_s = world.lab.draw(delivery)
             sent = world.referee.arrived(self._process, delivery, took=took)
@@ -155,7 +160,8 @@ class SimulatedSender:
         """See Sender."""
 
     async def stop(self, timeout_s: float) -> None:
-        """See Sender: what has no answer yet gets none."""
+        """See Sender: what has no answer yet gets none, and nothing more goes out."""
+        self._is_closed = True
         for sent, _ in list(self._open.values()):
             self._answer(sent, Unanswered("stopped", "the process ended"))
 
