@@ -34,11 +34,14 @@ def published(postgres_url: str, redis_url: str, folder: Path) -> Json:
     return {"store": store, "redis": {"url": redis_url}, "outbox": {"to": "redis"}}
 
 
+@pytest.mark.parametrize("topics", ["lanes", "channels"])
 async def test_a_notification_is_delivered_and_others_hear_of_it(
-    tmp_path: Path, postgres_url: str, redis_url: str
+    tmp_path: Path, postgres_url: str, redis_url: str, topics: str
 ) -> None:
     """Accepted, delivered and settled, within a moment; its id is in the stream."""
-    async with running(tmp_path, workers=1, **published(postgres_url, redis_url, tmp_path)) as service:
+    settings = published(postgres_url, redis_url, tmp_path)
+    settings["outbox"]["topics"] = topics
+    async with running(tmp_path, workers=1, **settings) as service:
         audience = Audience(service)
         await audience.register(1, (("ios", "android"),))
         status, answer = await service.ask("POST", "/v1/notifications", {"user_id": "user-0", "title": "Hello"})
@@ -46,11 +49,14 @@ async def test_a_notification_is_delivered_and_others_hear_of_it(
         await until(partial(service.is_sent, answer["id"]), "the receipt")
         assert len((await service.lab.copies())[answer["id"]]) == 2
         async with Redis.from_url(redis_url) as others:
-            wanted = b"\1" + parse_id(answer["id"])
+            by_lane = {b"b": b"\1" + parse_id(answer["id"])}
+            names = [f"waypost:work:{{{lane}}}:demo" for lane in Lane]
+            if topics == "channels":
+                names = ["waypost:push_notification"]
 
             async def heard() -> bool:
-                streams = [await others.xrange(f"waypost:work:{{{lane}}}:demo") for lane in Lane]
-                return any(entry == {b"b": wanted} for stream in streams for _, entry in stream or ())
+                entries = [entry for name in names for _, entry in await others.xrange(name) or () if entry]
+                return any(entry == by_lane or entry.get(b"key") == answer["id"].encode() for entry in entries)
 
             await until(heard, "its entry")
 

@@ -33,6 +33,17 @@ async def test_topics_are_made_and_few_copies_are_told_and_not_refused(
     assert found["kafka"].what == ("Kafka, 1 broker, 6 topics, 1 copy: what was published is lost with its broker")
 
 
+@pytest.mark.asyncio
+async def test_there_is_a_topic_for_each_family_of_channels(
+    tmp_path: Path, kafka_bootstrap: str, kafka_prefix: str
+) -> None:
+    kafka = f"kafka: {{bootstrap: '{kafka_bootstrap}', prefix: {kafka_prefix}, replication: 1, partitions: 1}}\n"
+    by_channel = "store: postgresql://h/d\noutbox: {to: kafka, topics: channels}\n"
+    found = {each.name: each for each in await reach(config(tmp_path, f"{by_channel}{kafka}"))}
+    assert found["kafka"].what is not None
+    assert ", 4 topics, " in found["kafka"].what
+
+
 def test_what_the_stack_lacks_is_told(tmp_path: Path, kafka_bootstrap: str, kafka_prefix: str) -> None:
     kafka = f"kafka: {{bootstrap: '{kafka_bootstrap}', prefix: {kafka_prefix}, replication: 1, trial: true}}\n"
     config(tmp_path, f"store: sqlite:///{tmp_path}/w.db\nstack: log\n{kafka}")
