@@ -38,14 +38,14 @@ class AlertView(Struct, frozen=True):
     """An alert about one notification, by whose id it is retried or resolved."""
 
     notification_id: str
-    alert_type: AlertType
+    alert_type: Annotated[AlertType, Meta(description="What is wrong with it.")]
     reason: Annotated[str, Meta(description="Why nobody seems to move it.")]
     redis_status: Annotated[str | None, Meta(description="What the second record says, where one is kept.")]
     db_status: Annotated[str, Meta(description="Its status when the alert was raised.")]
     retry_count: Annotated[int, Meta(description="Retries of the target that had the most.")]
-    raised_at: Timestamp
-    resolved: bool
-    resolved_at: Timestamp | None
+    raised_at: Annotated[Timestamp, Meta(description="When the alert was raised.")]
+    resolved: Annotated[bool, Meta(description="Whether the alert is over.")]
+    resolved_at: Annotated[Timestamp | None, Meta(description="When it was.")]
     how: Annotated[How | None, Meta(description="How it was resolved.")]
 
 
