@@ -107,8 +107,8 @@ async def test_an_address_that_twilio_does_not_report_to_stops_the_account_and_l
         ("+15005550001", Gone("21211")),
         ("+15005550009", Gone("21614")),
         ("+15005550004", Gone("21610")),
-        ("+15005550003", Refused("21408", "the account may not send to this region")),
-        ("+15005550002", Refused("21612", "there is no way from this sender to this number")),
+        ("+15005550003", Refused("21408", "the account may not send to this region", elsewhere=True)),
+        ("+15005550002", Refused("21612", "there is no way from this sender to this number", elsewhere=True)),
         ("12345", Gone("21211")),
     ],
 )
