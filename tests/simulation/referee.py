@@ -91,11 +91,8 @@ class Referee:
                 siblings = [receipts[each] for each in wait.siblings]
                 name = f"{format_id(item.notification.id)[-6:]}/{target.n}"
                 told, due_at = item.notification.id, receipts[target.n].due_at or now
-                early = [
-                    status
-                    for (id_, n, status), at in self._world.store.since.items()
-                    if id_ == told and n in wait.siblings and at < due_at
-                ]
+                since = self._world.store.since
+                early = [each.status for each in siblings if since.get((told, each.n, each.status), now) < due_at]
                 if is_needless(wait, early) and not self._was_in_hand(told):
                     self._world.fail(f"{name} is leased though it was needless before it was due")
                 can = any(each.is_open or can_reach(wait, each.status) for each in siblings)

@@ -24,6 +24,7 @@ from waypost.domain.delivery import Delivery
 from waypost.domain.device import Registration
 from waypost.domain.ids import DeviceId, NotificationId, UserId, format_id
 from waypost.domain.time import Instant
+from waypost.pipeline.report import READER
 from waypost.ports.journal import JournalRow
 from waypost.runtime.shares import TOPIC as SHARDS_TOPIC
 
@@ -140,7 +141,9 @@ class World:
             return False
         if self.store.open or any(job.state not in AT_REST for job in self.store.jobs.values()):
             return False
-        if len(self.told_moves) < self.store.moved:
+        if len(self.told_moves) < self.store.moved or self.store.positions.get(READER, 0) < max(
+            self.told_moves, default=0
+        ):
             return False
         return all(task.done() for task in self._devices)
 

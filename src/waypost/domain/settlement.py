@@ -239,13 +239,14 @@ def opened(receipt: Receipt, due_at: Instant) -> Receipt:
 def apply(receipt: Receipt, change: Change) -> Receipt | None:
     """Apply *change* to a receipt; None refuses a stale one (compare-and-set by attempt: the first outcome wins).
 
-    A second intent for the same attempt is stale too: whoever made the first may have sent already.
+    A second intent for the same attempt is stale too, and so is that it was put off before it was tried: whoever made
+    the first may have sent already.
     """
     if not receipt.is_open or receipt.is_newer:
         return None
     if change.attempt != (receipt.attempt if receipt.is_intent else receipt.attempt + 1):
         return None
-    if receipt.is_intent and isinstance(change.settlement, Intent):
+    if receipt.is_intent and change.made is None and isinstance(change.settlement, Intent | Parked | Again):
         return None
     if isinstance(change.settlement, Unstarted) and not receipt.is_intent:
         return receipt

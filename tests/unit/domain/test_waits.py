@@ -239,6 +239,14 @@ def test_what_was_attempted_before_a_replay_waits_again(settlement: Settlement, 
     assert due(after) == later(NOW, waits_s * SECOND_MS)
 
 
+def test_what_was_put_off_by_whoever_lost_it_does_not_replace_the_intent_of_another() -> None:
+    """It may be on the wire: put off, it would be sent a second time."""
+    on_the_wire = FRESH.settle([change(0, INTENT)], NOW, (FIRST,)).progress
+    late = on_the_wire.settle([msgspec.structs.replace(change(0, PARKED), made=None)], NOW)
+    assert [each.n for each in late.stale] == [0] and late.progress == on_the_wire
+    assert on_the_wire.settle([change(0, AGAIN)], NOW).stale == (), "an outcome is an outcome"
+
+
 def test_what_is_superseded_says_by_what() -> None:
     by = NotificationId(b"m" * 16)
     assert Supersede(AppId("demo"), ID, by).withdraws(ID).why == f"superseded by {format_id(by)}"
