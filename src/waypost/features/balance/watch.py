@@ -49,14 +49,12 @@ class BalanceWatch:
         for line in Line:
             self._telemetry.gauge(Metric.BALANCE_DIFFERENCE, by_line[line], line=line)
         for what in self._told - off.keys():
-            self._tell(Event.BALANCE_RESTORED, *what)
+            (app, lane), line = what
+            self._telemetry.event(Event.BALANCE_RESTORED, app=app, lane=lane, line=line)
         self._told &= off.keys()
         self._off = {what: self._off.get(what, now) for what in off}
         for what, n in off.items():
             if what not in self._told and now - self._off[what] >= MINUTE_MS:
                 self._told.add(what)
-                self._tell(Event.BALANCE_OFF, *what, difference=n)
-
-    def _tell(self, event: Event, place: Place, line: Line, **more: int) -> None:
-        app, lane = place
-        self._telemetry.event(event, app=app, lane=lane, line=line, **more)
+                (app, lane), line = what
+                self._telemetry.event(Event.BALANCE_OFF, app=app, lane=lane, line=line, difference=n)
