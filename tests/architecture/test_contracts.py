@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.trees import ROOT, Tree, copy_tree
+from tests.shows import shows
 
 # contract, module that breaks it, the breaking line
 PLANTED = (
@@ -77,6 +78,7 @@ def contracts() -> list[str]:
     return [contract["id"] for contract in settings["tool"]["importlinter"]["contracts"]]
 
 
+@shows("S1-31")
 def test_the_tree_keeps_every_contract(tree: Tree) -> None:
     """Nothing is imported against the layers."""
     linted = tree.lint()

@@ -11,6 +11,7 @@ from typing import Final
 
 import pytest
 
+from tests.shows import shows
 from waypost.telemetry import Event, Level
 
 SOURCE: Final = Path("src/waypost")
@@ -107,6 +108,7 @@ def test_the_table_has_every_error() -> None:
     assert set(CONTEXT) == {event for event in Event if event.level is Level.ERROR}
 
 
+@shows("S3-102")
 def test_each_error_is_logged_with_its_context_wherever_it_is_said() -> None:
     said: set[Event] = set()
     without: list[str] = []

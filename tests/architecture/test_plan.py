@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.shows import shows
 from waypost.domain.bulk import PIECE, PIECES_LIMIT
 from waypost.pipeline.expand import WAITING_LIMIT
 
@@ -23,6 +24,7 @@ def sizes(first: str) -> list[float | None]:
     return [float(each[0][0]) * UNITS[each[0][1]] if each else None for each in found]
 
 
+@shows("S1-110", "S1-111", "S1-112", "S1-113")
 @pytest.mark.parametrize(
     ("total", "one", "count"),
     [
@@ -44,6 +46,7 @@ def test_what_is_kept_adds_up(total: str, one: str, count: float) -> None:
     assert held >= 2
 
 
+@shows("S1-108")
 def test_rates_follow_from_a_hundred_million_a_day() -> None:
     """Requirements S1-108, S1-109: the average, and ten times that at the peak."""
     average, tasks = A_DAY / 86_400, A_DAY * DEVICES_A_USER / 86_400
@@ -55,6 +58,7 @@ def test_rates_follow_from_a_hundred_million_a_day() -> None:
     ]
 
 
+@shows("S1-119")
 def test_a_broadcast_to_400_million_follows_from_its_pieces() -> None:
     """Requirement S1-119: pieces, what waits of them, and the hours at the peak."""
     section = PAGE.split("### A broadcast to 400 million users")[1].split("\n### ")[0]
@@ -67,6 +71,7 @@ def test_a_broadcast_to_400_million_follows_from_its_pieces() -> None:
     assert any(each == pytest.approx(hours, rel=0.01) for each in said), hours
 
 
+@shows("S1-145")
 def test_a_hundred_times_as_much_follows_from_the_same() -> None:
     """Requirements S1-145: its figures are those of the plan, times a hundred."""
     section = PAGE.split("### A hundred times as much")[1].split("\n## ")[0]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.shows import shows
 from waypost.telemetry import Event, Metric
 
 SOURCE = "\n".join(path.read_text() for path in Path("src/waypost").rglob("*.py") if "telemetry" not in path.parts)
@@ -19,6 +20,7 @@ def test_every_event_and_metric_is_used(word: Event | Metric) -> None:
     assert f"{type(word).__name__}.{word.name}" in SOURCE
 
 
+@shows("S1-128")
 def test_alert_rules_speak_of_metrics_that_there_are() -> None:
     """A rule on a metric that was renamed would never fire, and nobody would know."""
     rules = yaml.safe_load(Path("deploy/prometheus/alerts.yaml").read_text())["groups"][0]["rules"]

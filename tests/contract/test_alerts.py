@@ -7,6 +7,7 @@ import pytest
 from tests.contract.bench import APP, new_id, sent
 from tests.contract.recovering import alerted, place
 from tests.contract.sql import SqlUnderTest
+from tests.shows import shows
 from waypost.domain.amendment import Withdraw
 from waypost.domain.ids import UserId
 from waypost.domain.sending_record import RecordStatus
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.asyncio
 N = NotificationStatus
 
 
+@shows("S4-64", "S4-65")
 async def test_an_alert_closes_itself_and_goes_a_day_later(ledger_store: SqlUnderTest) -> None:
     """S4-64, S4-65: whatever ended its notification."""
     here = await place(ledger_store)
@@ -39,6 +41,7 @@ async def test_an_alert_closes_itself_and_goes_a_day_later(ledger_store: SqlUnde
     assert await here.bench.status(made) == N.SENT
 
 
+@shows("S4-64")
 async def test_the_alert_of_a_ghost_closes_itself(ledger_store: SqlUnderTest) -> None:
     """S4-64: its record comes to say delivered once the alert is open."""
     here = await place(ledger_store)

@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import Consumer
 
 from tests.contract.log import settings_of
+from tests.shows import shows
 from waypost.domain.ids import AppId, UserId, format_id, next_ids
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
@@ -50,6 +51,7 @@ def _read(bootstrap: str, prefix: str, count: int, topic: str = "work.high") -> 
         reader.close()
 
 
+@shows("S4-12")
 @pytest.mark.engines
 async def test_others_read_of_kafka_what_was_published_to_a_channel_by_its_notification(
     kafka_bootstrap: str, kafka_prefix: str

@@ -18,6 +18,7 @@ from tests.contract.bulk_bench import (
     walked,
 )
 from tests.contract.stores import StoreUnderTest
+from tests.shows import shows
 from waypost.domain.bulk import FAILURES_LIMIT, BulkJob, JobOrder, JobState, Recipient, RegistryFilter
 from waypost.domain.channel import APNS
 from waypost.domain.delivery import Target
@@ -43,6 +44,7 @@ async def _listed(bench: Bench, *recipients: Recipient) -> BulkJob:
     return made
 
 
+@shows("S2-01")
 async def test_making_a_job_touches_no_recipient(bench: Bench) -> None:
     """Whatever the audience, there is one job, and nothing to lease until it is walked."""
     await registered(bench, *USERS)
@@ -59,6 +61,7 @@ async def test_a_walk_enqueues_no_more_than_it_was_told(bench: Bench) -> None:
     assert users_of(await leased(bench)) == USERS[:5]
 
 
+@shows("S2-03")
 async def test_every_recipient_is_leased_once_and_sent(bench: Bench) -> None:
     await registered(bench, *USERS)
     made = await created(bench, job())
@@ -113,6 +116,7 @@ async def test_a_list_is_closed_once_the_job_runs(bench: Bench) -> None:
     assert not await bench.bulk.add(APP, made.id, [Recipient(UserId("bob"))])
 
 
+@shows("S2-07")
 async def test_a_retry_is_an_ordinary_notification(bench: Bench) -> None:
     await registered(bench, "ann")
     made = await created(bench, job())
@@ -147,6 +151,7 @@ async def test_a_replay_counts_for_the_job(bench: Bench) -> None:
     assert (await record(bench, made)).counts == {SENT: 1}
 
 
+@shows("S2-04")
 async def test_opted_out_users_are_left_out_at_the_walk_and_at_the_lease(bench: Bench) -> None:
     await registered(bench, *USERS)
     await bench.store.opt_outs.put(APP, UserId("u03"), bench.now)
@@ -238,6 +243,7 @@ async def test_what_is_given_back_is_leased_again(bench: Bench) -> None:
     assert users_of(await leased(bench)) == USERS
 
 
+@shows("S1-119", "S1-120")
 async def test_workers_share_a_job_and_take_over_from_a_dead_one(store: StoreUnderTest) -> None:
     workers = [Bench(store, worker) for worker in await store.open_workers(2)]
     await registered(workers[0], *USERS)

@@ -14,6 +14,7 @@ from tests.amending import withdraw as withdraw_all
 from tests.contract.bench import Bench, again, intent, notification, sent, targets
 from tests.contract.claims import ClaimsUnderTest
 from tests.contract.sql import SqlUnderTest
+from tests.shows import shows
 from waypost.domain.amendment import TooLate, Withdrawn
 from waypost.domain.notification import Guarantee, Lane
 from waypost.domain.progress import Stale
@@ -78,6 +79,7 @@ async def test_what_is_done_with_is_not_remembered(stack: ClaimsUnderTest, empti
     assert claimed == [(three.notification.id, -1, None)]
 
 
+@shows("S2-20", "S3-75")
 @pytest.mark.parametrize("count", [2, 4, 8])
 async def test_workers_that_lease_at_the_same_moment_get_each_item_once(count: int, stack: ClaimsUnderTest) -> None:
     """While more is accepted, and some of it is given back: nothing is passed over, and nothing leased twice."""

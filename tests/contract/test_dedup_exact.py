@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from tests.contract.bench import Bench, by_content, by_key, new_id, notification
+from tests.shows import shows
 from waypost.domain.dedup import Claim, ClaimKind
 from waypost.domain.ids import NotificationId
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Instant
@@ -62,6 +63,7 @@ def arrival(rng: random.Random, now: Instant) -> NewNotification:
     return NewNotification(made, rng.choice([(content,), (own,), (content, own)]))
 
 
+@shows("S1-77")
 async def test_every_answer_is_that_of_a_table_of_all_keys(bench: Bench, rng: random.Random) -> None:
     """No duplicate gets through and nothing new is taken for one, in whichever slice of time its key lies."""
     keys, answered = Keys(), 0

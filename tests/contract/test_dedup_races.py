@@ -9,6 +9,7 @@ import pytest
 
 from tests.contract.bench import Bench, by_content, by_key, notification, sent
 from tests.contract.stores import StoreUnderTest
+from tests.shows import shows
 from waypost.domain.status import NotificationStatus
 from waypost.ports.work import Acceptance, Accepted, Duplicate, NewNotification, Settled
 
@@ -18,6 +19,7 @@ ITEMS = 10_000
 PAGE = 500
 
 
+@shows("S1-26", "S1-107", "S1-143")
 @pytest.mark.parametrize("claim", [by_content, lambda made: by_key(made, "order-7")])
 async def test_of_a_thousand_equal_requests_at_one_moment_one_is_accepted(store: StoreUnderTest, claim) -> None:  # type: ignore[no-untyped-def]  # either claim
     """Through two workers (requirements S1-26, S1-143); all others are told its id."""
@@ -37,6 +39,7 @@ async def test_of_a_thousand_equal_requests_at_one_moment_one_is_accepted(store:
     assert [item.notification.id for lease in leases for item in lease.items] == accepted
 
 
+@shows("S3-76")
 async def test_two_workers_send_each_of_ten_thousand_once(store: StoreUnderTest) -> None:
     """Requirements S3-76: whoever leases it holds it."""
     benches = [Bench(store, worker) for worker in await store.open_workers(2)]
@@ -56,6 +59,7 @@ async def test_two_workers_send_each_of_ten_thousand_once(store: StoreUnderTest)
     assert handed == Counter(each.id for each in made)
 
 
+@shows("S2-25")
 async def test_what_is_recorded_as_sent_is_not_sent_again(store: StoreUnderTest) -> None:
     """A redelivery after a crash names the other targets alone (requirements S2-25)."""
     bench = Bench(store, (await store.open_workers(1))[0])

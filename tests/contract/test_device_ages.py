@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.contract.registries import RegistryUnderTest
+from tests.shows import shows
 from waypost.domain.device import EMAIL, Platform, Registration
 from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
 from waypost.domain.time import DAY_MS, MINUTE_MS, later
@@ -35,6 +36,7 @@ async def states(registry: RegistryUnderTest) -> dict[str, bool]:
     return {each.device_id: each.active for each in await registry.devices.of_user(APP, ANN, inactive=True)}
 
 
+@shows("S1-40")
 async def test_a_dead_token_is_deleted_with_its_row_where_the_app_says_so(registry: RegistryUnderTest) -> None:
     for device_id in ("dead", "kept", "living"):
         await register(registry, device_id)
@@ -58,6 +60,7 @@ async def test_one_that_was_registered_again_is_not_deleted(registry: RegistryUn
     assert await states(registry) == {"d": True}
 
 
+@shows("S3-80", "S3-81")
 async def test_unused_for_60_days_is_inactive_and_inactive_for_90_is_gone(registry: RegistryUnderTest) -> None:
     """By days that the operator sets (requirements S3-80 and S3-81); who is reached or registers stays."""
     for device_id in ("unused", "reached", "returned", "stopped"):
@@ -83,6 +86,7 @@ async def test_unused_for_60_days_is_inactive_and_inactive_for_90_is_gone(regist
     assert await states(registry) == {"reached": True, "returned": True, "mailbox": True}
 
 
+@shows("S3-81")
 async def test_one_that_came_back_is_not_deleted_by_its_former_end(registry: RegistryUnderTest) -> None:
     await register(registry, "d")
     await registry.devices.deactivate(APP, ANN, DeviceId("d"))

@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 
 from tests.contract.registries import RegistryUnderTest
+from tests.shows import shows
 from waypost.domain.device import Device, Platform, Registration, SubscriptionKeys, TokenUse
 from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
 from waypost.domain.time import MINUTE_MS, later
@@ -47,6 +48,7 @@ async def only(registry: RegistryUnderTest, device_id: str = "d", user_id: UserI
     return next(device for device in owned if device.device_id == device_id)
 
 
+@shows("S1-38", "S3-131")
 async def test_a_first_call_creates_a_device(registry: RegistryUnderTest) -> None:
     registered = await register(registry, called("d", "t1"))
     now = registry.clock.now()
@@ -92,6 +94,7 @@ async def test_a_use_that_only_a_newer_version_knows_stops_nobody(registry: Regi
         assert uses == [{"key": "car_key", "phone": TokenUse.ALERT}, {"other": TokenUse.ALERT}]
 
 
+@shows("S1-10", "S1-95", "S1-132", "S3-25")
 async def test_all_that_an_app_says_of_itself_is_kept(registry: RegistryUnderTest) -> None:
     keys = SubscriptionKeys(b"\4" + b"k" * 64, b"a" * 16)
     call = Registration(APP, ANN, DeviceId("d"), Platform("web"), "https://push.example/1", keys, "1.2", "17", "de-CH")
@@ -101,6 +104,7 @@ async def test_all_that_an_app_says_of_itself_is_kept(registry: RegistryUnderTes
     assert (device.app_version, device.os_version, device.locale) == ("1.2", "17", "de-CH")
 
 
+@shows("S1-10")
 @pytest.mark.parametrize("token", ["t1", "t2"])
 async def test_a_later_call_with_a_new_version_updates_the_same_row(token: str, registry: RegistryUnderTest) -> None:
     """Requirements S1-10: whether its token is the same or a new one."""
@@ -120,6 +124,7 @@ async def test_the_use_of_a_token_is_kept_and_follows_the_last_call(registry: Re
         assert (await only(registry)).token_use is use
 
 
+@shows("S1-97", "S3-18", "S3-19")
 async def test_the_same_token_again_moves_last_seen_alone(registry: RegistryUnderTest) -> None:
     first = await register(registry, called("d", "t1"))
     again = await register(registry, called("d", "t1"))
@@ -130,6 +135,7 @@ async def test_the_same_token_again_moves_last_seen_alone(registry: RegistryUnde
     assert again.device.registered_at == first.device.registered_at
 
 
+@shows("S1-45", "S1-97")
 async def test_a_new_token_moves_its_time(registry: RegistryUnderTest) -> None:
     await register(registry, called("d", "t1"))
     changed = await register(registry, called("d", "t2"))
@@ -138,6 +144,7 @@ async def test_a_new_token_moves_its_time(registry: RegistryUnderTest) -> None:
     assert await active(registry) == ["d"]
 
 
+@shows("S1-44", "S3-25")
 async def test_a_token_is_taken_from_another_user(registry: RegistryUnderTest) -> None:
     assert (await register(registry, called("d", "t", ANN))).taken_from == ()
     assert (await register(registry, called("d", "t", BOB))).taken_from == (ANN,)
@@ -147,6 +154,7 @@ async def test_a_token_is_taken_from_another_user(registry: RegistryUnderTest) -
     assert not (await only(registry, "d", ANN)).active
 
 
+@shows("S3-24")
 async def test_a_token_is_taken_from_another_device_of_the_user(registry: RegistryUnderTest) -> None:
     await register(registry, called("old", "t"))
     registered = await register(registry, called("new", "t"))
@@ -167,6 +175,7 @@ async def test_the_same_token_in_another_app_is_another_token(registry: Registry
     assert await active(registry, app=AppId("other")) == ["d"]
 
 
+@shows("S1-96", "S1-98")
 async def test_a_hundred_parallel_calls_for_one_device_leave_one_row(registry: RegistryUnderTest) -> None:
     """Requirements S1: an upsert is safe against races."""
     calls = (registry.devices.upsert(called("d", f"t{n}"), later(registry.clock.now(), n), NO_CAP) for n in range(100))
@@ -176,6 +185,7 @@ async def test_a_hundred_parallel_calls_for_one_device_leave_one_row(registry: R
     assert len(await registry.devices.of_user(APP, ANN, inactive=True)) == 1
 
 
+@shows("S1-44", "S1-132")
 async def test_parallel_calls_for_one_token_leave_one_owner(registry: RegistryUnderTest) -> None:
     calls = (
         registry.devices.upsert(called("d", "t", UserId(f"u{n}")), later(registry.clock.now(), n), NO_CAP)
@@ -186,6 +196,7 @@ async def test_parallel_calls_for_one_token_leave_one_owner(registry: RegistryUn
     assert sum(map(len, found)) == 1
 
 
+@shows("S1-140")
 async def test_above_the_cap_the_one_seen_longest_ago_goes(registry: RegistryUnderTest) -> None:
     for name in ("a", "b", "c"):
         await register(registry, called(name, f"t-{name}"), cap=3)
@@ -219,12 +230,14 @@ async def test_a_cap_counts_active_devices_of_one_user_alone(registry: RegistryU
     assert await active(registry, BOB) == ["bobs"]
 
 
+@shows("S1-139", "S3-24")
 async def test_no_cap_keeps_all(registry: RegistryUnderTest) -> None:
     for n in range(60):
         await register(registry, called(f"d{n:02}", f"t{n}"))
     assert len(await active(registry)) == 60
 
 
+@shows("S1-33", "S1-34")
 async def test_for_users_answers_in_the_order_asked_each_by_platform_and_id(registry: RegistryUnderTest) -> None:
     await register(registry, called("b", "t1", platform=Platform("web")))
     await register(registry, called("z", "t2", platform=Platform("android")))
@@ -252,6 +265,7 @@ async def test_a_users_devices_newest_registration_first(registry: RegistryUnder
     assert [device.device_id for device in await registry.devices.of_user(APP, ANN, inactive=True)] == ["c", "b", "a"]
 
 
+@shows("S3-23", "S3-50")
 async def test_a_deactivated_device_keeps_its_row_and_gets_nothing(registry: RegistryUnderTest) -> None:
     await register(registry, called("d", "t"))
     assert await registry.devices.deactivate(APP, ANN, DeviceId("d"))
@@ -261,6 +275,7 @@ async def test_a_deactivated_device_keeps_its_row_and_gets_nothing(registry: Reg
     assert not await registry.devices.deactivate(APP, BOB, DeviceId("d"))
 
 
+@shows("S1-96", "S3-18")
 async def test_a_deactivated_device_comes_back_by_registering(registry: RegistryUnderTest) -> None:
     await register(registry, called("d", "t"))
     await registry.devices.deactivate(APP, ANN, DeviceId("d"))
@@ -269,6 +284,7 @@ async def test_a_deactivated_device_comes_back_by_registering(registry: Registry
     assert await active(registry) == ["d"]
 
 
+@shows("S3-58")
 async def test_a_dead_token_goes_if_it_was_not_registered_since(registry: RegistryUnderTest) -> None:
     registered = await register(registry, called("d", "t"))
     seen = registered.device.last_seen_at
@@ -278,6 +294,7 @@ async def test_a_dead_token_goes_if_it_was_not_registered_since(registry: Regist
     assert await active(registry) == []
 
 
+@shows("S1-43")
 async def test_a_token_registered_again_after_its_death_stays(registry: RegistryUnderTest) -> None:
     """Also one that repeated the same token: the app runs, so the token may live."""
     await register(registry, called("d", "t"))
@@ -287,6 +304,7 @@ async def test_a_token_registered_again_after_its_death_stays(registry: Registry
     assert await active(registry) == ["d"]
 
 
+@shows("S1-43")
 async def test_exactly_the_token_named_is_evicted(registry: RegistryUnderTest) -> None:
     await register(registry, called("d", "old"))
     await register(registry, called("d", "new"))
@@ -337,6 +355,7 @@ async def test_a_walk_goes_by_pages_of_keys(registry: RegistryUnderTest) -> None
     assert [key[1] for key in walked if key[0] == "c"] == ["x", "y"], "and by id"
 
 
+@shows("S3-33")
 async def test_a_device_id_may_be_any_text(registry: RegistryUnderTest) -> None:
     names = ["ä", "''", '"; --', "a b", "\u2028", "😀", "\x01"]
     for name in names:
@@ -345,6 +364,7 @@ async def test_a_device_id_may_be_any_text(registry: RegistryUnderTest) -> None:
     assert [[device.device_id for device in devices] for devices in found] == [[name] for name in names]
 
 
+@shows("S3-26")
 async def test_an_erased_user_has_no_row_and_their_tokens_are_free(registry: RegistryUnderTest) -> None:
     """Deactivated devices go, too; what was registered later stays, and so does everybody else."""
     await register(registry, called("d1", "t1"))

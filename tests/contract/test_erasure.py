@@ -11,6 +11,7 @@ from tests.contract import bulk_bench
 from tests.contract.bench import APP, OTHER_APP, Bench, again, marking, notification, sent
 from tests.contract.erasure_features import MARKER, PUTS
 from tests.contract.sql import SqlUnderTest
+from tests.shows import shows
 from waypost.bootstrap.features import FEATURES, parts_of
 from waypost.domain.bulk import JobOrder, Recipient
 from waypost.domain.content import Content
@@ -62,6 +63,7 @@ async def registered(bench: Bench, user: UserId, device: str) -> None:
     await bench.store.devices.upsert(said, bench.now, 0)
 
 
+@shows("S3-26")
 async def test_what_is_final_stays_without_the_person_and_adds_up(bench: Bench) -> None:
     """Another's notification, and one of the same name in another app, are as they were."""
     done, letter, others = told(bench), told(bench), told(bench, UserId("bob"))
@@ -85,6 +87,7 @@ async def test_what_is_final_stays_without_the_person_and_adds_up(bench: Bench) 
         assert (await bench.detail(untouched)).record.notification.content == untouched.content
 
 
+@shows("S3-26")
 async def test_where_it_deletes_nothing_is_left_of_devices_notifications_and_receipts(bench: Bench) -> None:
     """Where ``retention.erased`` is ``delete`` (requirement S3-26): another's stay."""
     await registered(bench, HER, "device")
@@ -183,6 +186,7 @@ async def test_a_bulk_job_forgets_whom_it_lists_and_tells_all_the_others(bench: 
         assert [name for name, value in await bench.store.cells() if holds(value)] == []
 
 
+@shows("S3-26")
 async def test_no_table_knows_the_person_afterwards(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """And no file: devices in use and not, content, receipts, the journal, and what each feature keeps.
 

@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from tests.contract.bench import APP, Bench, again, sent, targets
 from tests.contract.claims import ClaimsUnderTest, PublishedUnderTest
+from tests.shows import shows
 from waypost.domain.amendment import TooLate, Withdrawn
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane, Notification
@@ -57,6 +58,7 @@ async def shown(stack: PublishedUnderTest) -> Sequence[Shown]:
     return [(entry.notification_id, entry.n, entry.state) for entry in reversed(entries)]
 
 
+@shows("S2-24")
 async def test_what_is_to_be_routed_and_what_is_to_be_sent_travel_apart(stack: PublishedUnderTest) -> None:
     """Requirement S2-24: each half leases its own alone, and the outbox shows how far a notification has come."""
     (bench,) = await benches(stack, 1)
@@ -96,6 +98,7 @@ async def test_what_was_withdrawn_between_the_two_is_not_sent(stack: PublishedUn
     assert await other.withdraw(second) == TooLate(2)
 
 
+@shows("S3-49")
 async def test_the_targets_of_a_notification_that_is_gone_lead_to_nothing(
     stack: PublishedUnderTest, emptied_postgres: str
 ) -> None:
@@ -108,6 +111,7 @@ async def test_the_targets_of_a_notification_that_is_gone_lead_to_nothing(
     assert [item.notification.id for item in lease.items] == [behind.id]
 
 
+@shows("S2-39")
 async def test_either_half_may_be_gone_and_another_goes_on(stack: PublishedUnderTest) -> None:
     """A router's leases are routed again, a deliverer's are sent by another, with the same attempt."""
     dying, bench, last = await benches(stack, 3)

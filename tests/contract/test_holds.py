@@ -15,6 +15,7 @@ from tests.contract.bench import by_content, by_key, new_id, notification
 from tests.contract.clock import START
 from tests.contract.conftest import empty_store
 from tests.contract.sql import SqlUnderTest
+from tests.shows import shows
 from waypost.domain.notification import Notification
 from waypost.domain.time import DAY_MS, later
 from waypost.ports.dedup import Dedup
@@ -147,6 +148,7 @@ async def hold(holds: Holds, arrival: NewNotification) -> Held:
     return answer
 
 
+@shows("S2-17")
 async def test_what_is_held_is_in_progress_and_what_is_done_a_duplicate(under_test: HoldsUnderTest) -> None:
     first = said("a")
     assert await hold(under_test.holds, plain(first)) == first.id

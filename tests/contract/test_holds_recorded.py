@@ -15,6 +15,7 @@ from tests.contract.sql import SqlUnderTest
 from tests.contract.test_holds import again, confirm, hold, keyed, plain, said
 from tests.contract.test_on_postgres import asked
 from tests.journeys.harness import until
+from tests.shows import shows
 from waypost.domain.time import DAY_MS, HOUR_MS, SECOND_MS, Instant, later
 from waypost.ports.dedup import Claimed
 from waypost.ports.ledger import Arrived, Mark
@@ -29,6 +30,7 @@ from waypost.telemetry import Silent
 pytestmark = [pytest.mark.asyncio, pytest.mark.engines]
 
 
+@shows("S1-82")
 async def test_what_redis_lost_is_known_from_what_was_recorded(ledger_store: SqlUnderTest, redis_url: str) -> None:
     """After a failover to a replica that was behind, or whatever empties it (requirements S1-82)."""
     wire = SinglePrimary(RedisSettings(url=redis_url, timeout_s=10), Silent())
@@ -51,6 +53,7 @@ async def test_what_redis_lost_is_known_from_what_was_recorded(ledger_store: Sql
         await wire.stop()
 
 
+@shows("S1-82")
 async def test_redis_answers_before_the_store_and_the_store_when_redis_was_wiped(
     ledger_store: SqlUnderTest, redis_url: str
 ) -> None:

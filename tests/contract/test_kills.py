@@ -21,6 +21,7 @@ from tests.contract.scenarios import SCENARIOS
 from tests.contract.stores import LEASE_MS, MemoryUnderTest
 from tests.contract.victim import Place
 from tests.engines import run_sql
+from tests.shows import shows
 from tests.tables import AddRow
 from waypost.ports.work import Work
 
@@ -38,6 +39,7 @@ def victims() -> ForkServerContext:
     return context
 
 
+@shows("S1-143", "S2-06", "S2-21", "S3-29", "S4-16", "S4-36")
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_sqlite_killed_before_every_statement(
     name: str, tmp_path: Path, empty_database: Path, victims: ForkServerContext, table: AddRow
@@ -63,6 +65,7 @@ def test_sqlite_killed_before_every_statement(
     table(TABLE, engine="sqlite", row=SCENARIOS[name].row, kills=len(steps), found=" | ".join(dict.fromkeys(found)))
 
 
+@shows("S4-07", "S4-16")
 @pytest.mark.engines
 @pytest.mark.timeout(1_800)
 @pytest.mark.parametrize(

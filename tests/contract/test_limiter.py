@@ -15,6 +15,7 @@ import pytest_asyncio
 
 from tests.contract.clock import StoppedClock
 from tests.contract.limiters import LimiterUnderTest, LocalLimiterUnderTest, redis_limiter_under_test
+from tests.shows import shows
 from waypost.adapters.in_process.limiter import MemoryLimiter
 from waypost.adapters.mapped.limiter import MappedLimiter
 from waypost.domain.errors import Unavailable
@@ -39,6 +40,7 @@ async def under_test(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
         yield opened
 
 
+@shows("S4-27")
 async def test_a_bucket_is_full_at_first_and_says_what_is_left(under_test: LimiterUnderTest) -> None:
     limiter = under_test.limiter
     assert await limiter.take("b", SLOW) == Granted(99)
@@ -51,6 +53,7 @@ async def test_a_bucket_is_full_at_first_and_says_what_is_left(under_test: Limit
     assert await limiter.take("b", SLOW) == Granted(0), "what was refused took nothing"
 
 
+@shows("S4-30")
 async def test_a_bucket_refills_by_the_time_that_went_by_and_never_above_its_size(
     under_test: LimiterUnderTest,
 ) -> None:
@@ -81,6 +84,7 @@ async def test_more_than_there_can_ever_be_is_an_error(under_test: LimiterUnderT
             await under_test.limiter.take("b", limit, n)
 
 
+@shows("S4-32")
 @pytest.mark.parametrize("limit", [SLOW, FixedWindow(100, DAILY.window_ms)])
 async def test_fifty_takers_at_once_never_exceed_it(
     under_test: LimiterUnderTest, limit: TokenBucket | FixedWindow
@@ -180,6 +184,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
     return request.param, where
 
 
+@shows("S4-32")
 async def test_processes_together_get_what_the_bucket_had_and_what_came_to_the_token(place: tuple[str, str]) -> None:
     """Three of them; the clock that they share says how much came: not one token more or fewer."""
     with taking(place, 3) as takers:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.contract.bench import APP, Bench, notification, sent, targets, tried
 from tests.contract.log import LogUnderTest
+from tests.shows import shows
 from waypost.domain.delivery import FailureClass
 from waypost.domain.ids import NotificationId, format_id
 from waypost.domain.progress import Stale
@@ -46,6 +47,7 @@ async def test_a_frozen_worker_settles_nothing_when_it_wakes(log_store: LogUnder
     assert receipt.provider_id == "first"
 
 
+@shows("S2-20", "S2-21", "S3-75")
 async def test_workers_coming_and_going_lose_nothing_and_repeat_nothing_settled(log_store: LogUnderTest) -> None:
     """What was settled is never leased again, whoever has its partition by then."""
     settled: set[NotificationId] = set()
@@ -82,6 +84,7 @@ async def test_workers_coming_and_going_lose_nothing_and_repeat_nothing_settled(
     assert set(known.values()) == {NotificationStatus.SENT}
 
 
+@shows("S1-39", "S2-36")
 async def test_dead_letters_and_dead_tokens_are_told_to_others_once_each(log_store: LogUnderTest) -> None:
     """In the transaction that settles them, by names and codes, never with a token or content."""
     bench = Bench(log_store, (await log_store.open_workers(1))[0])

@@ -10,6 +10,7 @@ import pytest
 
 from tests.contract.bench import RETRY_MS, Bench, again, sent
 from tests.contract.log import LogUnderTest
+from tests.shows import shows
 from waypost.domain.errors import Unavailable
 from waypost.domain.status import NotificationStatus
 from waypost.stores.sql.connection import connect, database_path
@@ -46,6 +47,7 @@ def away(store: LogUnderTest, bench: Bench) -> Any:
     work._work._stored = behind
 
 
+@shows("S1-63", "S1-74")
 @pytest.mark.parametrize("fault", [locked, away])
 async def test_sends_their_outcomes_and_retries_need_nothing_of_the_store(
     log_store: LogUnderTest, fault: Fault

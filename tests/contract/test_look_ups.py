@@ -9,6 +9,7 @@ import pytest
 
 from tests.contract.sql import SqlUnderTest
 from tests.contract.stores import StoreUnderTest
+from tests.shows import shows
 from waypost.domain.device import Platform, Registration
 from waypost.domain.ids import AppId, DeviceId, UserId
 from waypost.stores.sql.database import Database
@@ -18,6 +19,7 @@ pytestmark = pytest.mark.asyncio
 APP = AppId("demo")
 
 
+@shows("S1-114")
 @pytest.mark.parametrize("users", [1, 500])
 async def test_a_batch_of_users_is_one_statement_however_many_they_are(
     ledger_store: StoreUnderTest, monkeypatch: pytest.MonkeyPatch, users: int

@@ -12,6 +12,7 @@ from tests.contract.balanced import check_balance
 from tests.contract.bench import Bench, sent
 from tests.contract.sql import SqlUnderTest
 from tests.contract.test_retention import made_now
+from tests.shows import shows
 from tests.unit.adapters.noted import Noted
 from waypost.domain.notification import Notification
 from waypost.domain.settlement import Sent
@@ -63,6 +64,7 @@ async def january(bench: Bench) -> Notification:
     return made
 
 
+@shows("S1-62")
 async def test_a_month_of_which_nothing_is_kept_goes_whole(bench: Bench, postgres_url: str) -> None:
     """Content a month after its notifications: the clocks of workers and server differ."""
     made = await january(bench)
@@ -119,6 +121,7 @@ async def test_what_a_crash_left_detached_is_dropped_and_what_an_operator_detach
     assert {"receipt_2027_01", "notification_2027_01"} <= months(postgres_url)
 
 
+@shows("S1-62", "S3-77")
 async def test_months_are_made_ahead_as_the_clock_goes_over_their_ends(bench: Bench, postgres_url: str) -> None:
     """Day after day, across the end of a year: whatever is accepted has a table of its own month."""
     noted = told(bench)

@@ -17,6 +17,7 @@ import pytest_asyncio
 from tests.contract.bench import APP, RETRY_MS, Bench, again, marking, notification, sent
 from tests.contract.sql import SqlUnderTest
 from tests.contract.stores import StoreUnderTest
+from tests.shows import shows
 from waypost.domain.content import Urgency
 from waypost.domain.device import Platform, Registration
 from waypost.domain.ids import DeviceId, UserId, created_at, format_id
@@ -92,6 +93,7 @@ async def tried(bench: Bench) -> Notification:
     return made
 
 
+@shows("S1-58", "S1-91", "S1-95")
 async def test_the_tables_of_the_notify_api_by_their_names(bench: Bench, report: Report) -> None:
     made = await tried(bench)
     (shown,) = report("SELECT * FROM notify.notifications")
@@ -122,6 +124,7 @@ async def test_the_tables_of_the_notify_api_by_their_names(bench: Bench, report:
     assert {instant(device[f"{name}_at"]) for name in ("registered", "last_seen", "token_updated")} == {bench.now}
 
 
+@shows("S3-25", "S3-45", "S3-48")
 async def test_the_tables_of_the_user_api_by_their_names(bench: Bench, report: Report) -> None:
     made = await tried(bench)
     scheduled = notification(bench.now, user=ANN, scheduled_at=later(bench.now, DAY_MS))

@@ -20,6 +20,7 @@ from tests.contract.bench import Bench, by_key, notification, sent, targets
 from tests.contract.sql import SqlUnderTest, settings_of
 from tests.journeys.harness import until
 from tests.proxy import before
+from tests.shows import shows
 from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.domain.progress import Stale
 from waypost.domain.time import HOUR_MS
@@ -58,6 +59,7 @@ _ANY_OF_TYPE = {"bytea": "'\\xff'", "bigint": "1", "integer": "1", "text": "'a'"
 """With NULL in its place a condition is never met, and the plan is empty."""
 
 
+@shows("S3-69")
 @pytest.mark.parametrize("name", sorted(HOT))
 def test_a_hot_statement_reads_no_table_from_end_to_end(name: str, emptied_postgres: str) -> None:
     """Nor sorts, where it is a list: in the plan for any values, of a server that does so only without an index."""
@@ -135,6 +137,7 @@ def asked(url: str, sql: str) -> list[tuple[object, ...]]:
         return connection.execute(sql.encode()).fetchall()
 
 
+@shows("S1-62", "S1-64", "S3-77")
 @pytest.mark.asyncio
 async def test_rows_lie_in_their_month(alone: SqlUnderTest, emptied_postgres: str) -> None:
     bench = Bench(alone, (await alone.open_workers(1))[0])
@@ -146,6 +149,7 @@ async def test_rows_lie_in_their_month(alone: SqlUnderTest, emptied_postgres: st
     assert asked(emptied_postgres, f"{found} ORDER BY 1") == [("notification_2027_01",), ("receipt_2027_01",)]
 
 
+@shows("S1-64")
 @pytest.mark.asyncio
 async def test_the_receipts_of_a_commit_travel_as_one_copy(alone: SqlUnderTest) -> None:
     """However many they are, they are as many statements as those of one notification (requirement S1-64)."""
@@ -168,6 +172,7 @@ async def test_the_receipts_of_a_commit_travel_as_one_copy(alone: SqlUnderTest) 
         assert [each for each in made if "INSERT INTO receipt" in each] == []
 
 
+@shows("S1-104")
 @pytest.mark.asyncio
 async def test_what_was_taken_over_is_settled_by_its_new_owner_alone(
     alone: SqlUnderTest, emptied_postgres: str
@@ -255,6 +260,7 @@ async def test_once_a_server_is_known_to_be_away_requests_are_refused_before_any
         await under_test.close()
 
 
+@shows("S3-104")
 @pytest.mark.asyncio
 async def test_a_server_that_hangs_is_waited_for_once_and_opens_the_way_when_it_answers(
     postgres: Postgres, emptied_postgres: str

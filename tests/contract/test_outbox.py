@@ -14,6 +14,7 @@ from scripts.services.redis import Redis
 from tests.contract.bench import APP, OTHER_APP, Bench, again, notification, sent
 from tests.contract.claims import PublishedUnderTest
 from tests.journeys.harness import until
+from tests.shows import shows
 from tests.unit.adapters.noted import Noted
 from waypost.domain.channel import Channel
 from waypost.domain.channel_steps import ChannelStep
@@ -67,6 +68,7 @@ def published_by(relay: Relay) -> list[Lane]:
     return lanes
 
 
+@shows("S4-07", "S4-08", "S4-13", "S4-15")
 async def test_an_entry_is_written_with_its_notification_and_published(stack: PublishedUnderTest) -> None:
     """Requirements S4-07, S4-08, S4-15: pending, claimed, published; delivery goes on whatever has become of it."""
     (bench,) = await benches(stack, 1)
@@ -87,6 +89,7 @@ async def test_an_entry_is_written_with_its_notification_and_published(stack: Pu
     assert await shown(stack, EntryState.PENDING) == [(made.id, 1)]
 
 
+@shows("S4-04", "S4-08", "S4-12", "S4-77")
 async def test_by_channel_each_has_its_topic_and_entries_are_keyed_by_their_notification(
     stack: PublishedUnderTest,
 ) -> None:
@@ -118,6 +121,7 @@ async def test_by_channel_each_has_its_topic_and_entries_are_keyed_by_their_noti
     assert entry == {"notification_id": key, **described}
 
 
+@shows("S4-24", "S4-71")
 async def test_by_channel_a_target_that_is_tried_again_is_at_its_own(stack: PublishedUnderTest) -> None:
     stack.by_channel({Channel(name): "push" for name in ("apns", "fcm", "webpush")})
     (bench,) = await benches(stack, 1)
@@ -133,6 +137,7 @@ async def test_by_channel_a_target_that_is_tried_again_is_at_its_own(stack: Publ
     ]
 
 
+@shows("S4-10", "S4-12")
 async def test_several_relays_publish_each_entry_once(stack: PublishedUnderTest) -> None:
     """Requirements S4-10, S4-12: whoever claims an entry publishes it, a lane at once."""
     workers = await benches(stack, 4)
@@ -147,6 +152,7 @@ async def test_several_relays_publish_each_entry_once(stack: PublishedUnderTest)
     assert len(await shown(stack, EntryState.PUBLISHED)) == 50
 
 
+@shows("S4-09")
 async def test_a_poll_publishes_no_more_than_a_batch(stack: PublishedUnderTest) -> None:
     """Requirement S4-09: 500 at a time unless said otherwise, until nothing waits that is nobody's."""
     (bench,) = await benches(stack, 1)
@@ -155,6 +161,7 @@ async def test_a_poll_publishes_no_more_than_a_batch(stack: PublishedUnderTest) 
     assert [await relay.relay() for _ in range(3)] == [500, 1, 0]
 
 
+@shows("S4-09", "S4-11", "S4-16", "S4-72")
 async def test_what_a_dead_relay_published_without_marking_it_is_published_again(stack: PublishedUnderTest) -> None:
     """Requirements S4-11, S4-16: at least once from the outbox to its topic."""
     dying, bench = await benches(stack, 2)
@@ -167,6 +174,7 @@ async def test_what_a_dead_relay_published_without_marking_it_is_published_again
     assert await stack.at_the_broker() == 2
 
 
+@shows("S4-73", "S4-74")
 async def test_a_relay_rests_longer_each_time_and_delivery_goes_on(
     emptied_postgres: str, redis_alone: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,6 +254,7 @@ async def test_a_relay_that_is_woken_as_it_stops_stops(stack: PublishedUnderTest
     await relay.stop()
 
 
+@shows("S4-14")
 async def test_what_was_published_is_dropped_after_a_while_and_nothing_else(stack: PublishedUnderTest) -> None:
     """Requirement S4-14: after five minutes, unless said otherwise."""
     (bench,) = await benches(stack, 1)

@@ -10,6 +10,7 @@ from tests.contract.bench import OTHER_APP, RETRY_MS, Bench, again, notification
 from tests.contract.recovering import NEVER_RETRIES, POLL_MS, STUCK_MS, Place, place, stuck_with
 from tests.contract.sql import SqlUnderTest
 from tests.contract.wait_scenarios import FALLBACK
+from tests.shows import shows
 from waypost.domain.delivery import PUT_OFF
 from waypost.domain.notification import Lane
 from waypost.domain.recovery import AlertType, Thresholds
@@ -25,6 +26,7 @@ pytestmark = pytest.mark.asyncio
 N = NotificationStatus
 
 
+@shows("S4-54", "S4-60")
 async def test_what_nobody_takes_is_an_alert_after_five_minutes_and_not_before(ledger_store: SqlUnderTest) -> None:
     """S4-54, S4-60: seen twice at the head of its queue."""
     here = await place(ledger_store)
@@ -46,6 +48,7 @@ async def test_what_nobody_takes_is_an_alert_after_five_minutes_and_not_before(l
     assert len(await here.alerts()) == 1
 
 
+@shows("S4-55")
 async def test_what_was_scheduled_is_an_alert_once_its_time_is_over_by_the_threshold(
     ledger_store: SqlUnderTest,
 ) -> None:
@@ -64,6 +67,7 @@ async def test_what_was_scheduled_is_an_alert_once_its_time_is_over_by_the_thres
     assert alert.reason.startswith("its time came, and nobody took it for")
 
 
+@shows("S4-53")
 async def test_a_target_that_nobody_settles_is_an_alert(ledger_store: SqlUnderTest) -> None:
     """S4-53: its retry is overdue, and no worker takes it."""
     here = await place(ledger_store)
@@ -78,6 +82,7 @@ async def test_a_target_that_nobody_settles_is_an_alert(ledger_store: SqlUnderTe
     assert (alert.db_status, alert.retry_count) == ("processing", 1)
 
 
+@shows("S4-53")
 async def test_what_is_routed_and_has_nothing_that_is_due_is_found(ledger_store: SqlUnderTest) -> None:
     """S4-53 by hand: no stage of ours leaves a row so."""
     here = await place(ledger_store)
@@ -93,6 +98,7 @@ async def test_what_is_routed_and_has_nothing_that_is_due_is_found(ledger_store:
     await here.by_hand("UPDATE receipt SET due_at = 1 WHERE notification_id = ?", made.id)  # the balance missed it, too
 
 
+@shows("S4-53")
 async def test_what_waits_for_good_reason_is_no_suspect(ledger_store: SqlUnderTest) -> None:
     """Under an open breaker, for a retry, for a fallback's turn, for its time, or in a worker's hands."""
     here = await place(ledger_store)
@@ -142,6 +148,7 @@ async def test_what_moved_between_two_looks_is_no_suspect(ledger_store: SqlUnder
     assert await here.store.recovery.suspects(later(here.bench.now, 1), 9) == []
 
 
+@shows("S4-54")
 async def test_a_deep_backlog_that_moves_raises_no_alert(ledger_store: SqlUnderTest) -> None:
     """All of it is older than the threshold; each search finds others at the head."""
     here = await place(ledger_store, RecoverySettings(auto_retry=False, batch=5))
@@ -158,6 +165,7 @@ async def test_a_deep_backlog_that_moves_raises_no_alert(ledger_store: SqlUnderT
     assert await here.store.recovery.suspects(later(here.bench.now, 1), 9) == []
 
 
+@shows("S4-52")
 async def test_a_search_takes_up_no_more_than_a_batch_and_the_next_one_goes_on(ledger_store: SqlUnderTest) -> None:
     """S4-52: of every queue its turn."""
     here = await place(ledger_store, RecoverySettings(auto_retry=False, batch=4))
@@ -189,6 +197,7 @@ async def test_what_no_provider_was_asked_for_is_offered_once_more_then_an_alert
     assert alert.type is AlertType.ORPHANED_PENDING
 
 
+@shows("S4-57")
 async def test_two_workers_never_take_the_same_suspect(ledger_store: SqlUnderTest) -> None:
     """S4-57: claims are atomic, and those of a worker that is gone are taken over."""
     one, two = [Bench(ledger_store, each) for each in await ledger_store.open_workers(2)]
@@ -211,6 +220,7 @@ async def test_two_workers_never_take_the_same_suspect(ledger_store: SqlUnderTes
     assert await first.claim(ids, "one", later(one.now, HOUR_MS)) == []
 
 
+@shows("S4-56", "S4-58")
 async def test_a_ghost_is_healed_by_one_search_without_an_alert(ledger_store: SqlUnderTest) -> None:
     """S4-56, S4-58, S4-59: the record says delivered, the store says processing; the journal tells of its end."""
     here = await place(ledger_store)
@@ -221,6 +231,7 @@ async def test_a_ghost_is_healed_by_one_search_without_an_alert(ledger_store: Sq
     assert [move.after for move in await here.bench.moves()][-2:] == ["sent", "sent"]
 
 
+@shows("S4-58", "S4-60")
 @pytest.mark.parametrize(
     ("status", "retries", "ends", "said"),
     [

@@ -9,6 +9,7 @@ import pytest
 
 from tests.contract.bench import APP, Bench, by_content, marking, notification, sent
 from tests.contract.sql import SqlUnderTest
+from tests.shows import shows
 from waypost.domain.device import Platform, Registration
 from waypost.domain.ids import DeviceId, UserId, next_ids, token_hash
 from waypost.domain.notification import Lane, Notification
@@ -29,6 +30,7 @@ def made_now(bench: Bench, user: str) -> Notification:
     return msgspec.structs.replace(made, id=next_ids(bench.now, 1, os.urandom(10), 0)[0][0])
 
 
+@shows("S1-18")
 async def test_what_finished_before_the_day_goes_and_the_rest_stays(bench: Bench) -> None:
     """Old and final: gone with its receipts; old and open, or young: kept."""
     old, still_open = made_now(bench, "ann"), made_now(bench, "bob")
@@ -48,6 +50,7 @@ async def test_what_finished_before_the_day_goes_and_the_rest_stays(bench: Bench
     assert (await bench.store.views.balance())[NotificationStatus.PENDING] == 2
 
 
+@shows("S1-19")
 async def test_no_device_goes_by_its_age(bench: Bench) -> None:
     """Requirements S1-19: ten years unused, it leaves the registry by eviction alone."""
     said = Registration(APP, UserId("ann"), DeviceId("d"), Platform("ios"), "token")
@@ -115,6 +118,7 @@ async def test_marks_leave_after_their_notification(bench: Bench) -> None:
     assert (await bench.detail(gone)).marked == Marked()
 
 
+@shows("S3-42")
 async def test_what_its_reader_hid_is_deleted_once_it_is_final_and_nothing_else(bench: Bench) -> None:
     """Where ``retention.hidden`` is ``delete`` (requirement S3-42)."""
     hidden, still_open, read, untouched = (made_now(bench, "ann") for _ in range(4))

@@ -12,6 +12,7 @@ import pytest
 from tests.contract import bulk_bench
 from tests.contract.bench import Bench, notification, sent, targets
 from tests.contract.stores import StoreUnderTest
+from tests.shows import shows
 from waypost.domain.ids import UserId
 from waypost.domain.notification import Lane
 from waypost.ports.work import Lease, Settled, WorkItem
@@ -58,6 +59,7 @@ async def of_a_broadcast(benches: Sequence[Bench]) -> int:
     return await rounds(benches, Lane.BULK, lambda it: bulk_bench.taken(it, now))
 
 
+@shows("S1-104", "S1-120", "S3-75")
 @pytest.mark.parametrize("work", [of_notifications, of_a_broadcast])
 @pytest.mark.parametrize("count", [1, 2, 4])
 async def test_twice_the_workers_need_half_the_rounds(

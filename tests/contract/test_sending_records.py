@@ -13,6 +13,7 @@ import pytest_asyncio
 from tests.contract.bench import new_id
 from tests.contract.clock import START, StoppedClock
 from tests.memory.sending_records import MemorySendingRecords
+from tests.shows import shows
 from waypost.domain.ids import NotificationId, format_id
 from waypost.domain.sending_record import RecordStatus
 from waypost.domain.time import DAY_MS, SECOND_MS, later
@@ -92,6 +93,7 @@ async def right(kept: RecordsUnderTest, one: NotificationId, retries: int = 0) -
     return answer.right
 
 
+@shows("S4-35", "S4-38")
 async def test_each_state_of_the_record_has_its_answer(kept: RecordsUnderTest) -> None:
     """S4-35: the lines of table S4-T4."""
     one = new_id(START)
@@ -115,6 +117,7 @@ async def test_a_replay_of_what_was_delivered_is_sent(kept: RecordsUnderTest) ->
     assert (found.status, found.is_of(END), found.is_of(replay.expires_at)) == (R.FAILED, False, True)
 
 
+@shows("S4-34")
 async def test_a_record_says_its_status_its_retries_and_its_time(kept: RecordsUnderTest) -> None:
     """S4-34, S4-38."""
     one, other = new_id(START), new_id(START)
@@ -128,6 +131,7 @@ async def test_a_record_says_its_status_its_retries_and_its_time(kept: RecordsUn
     assert after.updated_at >= found.updated_at > 1_700_000_000_000
 
 
+@shows("S4-37", "S4-39")
 async def test_a_lock_ends_by_itself_and_the_rest_later(kept: RecordsUnderTest) -> None:
     """S4-37, S4-39: each after its own time."""
     one, other = new_id(START), new_id(START)
@@ -144,12 +148,14 @@ async def test_a_lock_ends_by_itself_and_the_rest_later(kept: RecordsUnderTest) 
     assert await kept.records.read([other]) == {}
 
 
+@shows("S4-35")
 async def test_of_fifty_who_ask_at_once_one_may(kept: RecordsUnderTest) -> None:
     one = new_id(START)
     answers = await asyncio.gather(*(right(kept, one) for _ in range(50)))
     assert sorted(answers) == [Right.FIRST, *[Right.HELD] * 49]
 
 
+@shows("S4-34", "S4-40")
 @pytest.mark.engines
 async def test_the_key_is_that_of_simplens_with_the_times_that_were_set(redis_url: str) -> None:
     """S4-34, S4-40."""

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from tests.contract.bench import APP, OTHER_APP, Bench, again, by_content, marking, new_id, notification, tried
+from tests.shows import shows
 from waypost.domain.content import Content, Kind
 from waypost.domain.delivery import FailureClass
 from waypost.domain.ids import CallerId, NotificationId, UserId
@@ -30,6 +31,7 @@ async def _history(bench: Bench, query: HistoryQuery) -> list[NotificationId]:
     return [record.notification.id for record in await bench.store.views.history(query)]
 
 
+@shows("S3-49")
 async def test_an_unknown_id_and_another_apps_have_no_story(bench: Bench) -> None:
     made = await bench.accepted()
     assert await bench.store.views.detail(APP, new_id(bench.now)) is None
@@ -51,6 +53,7 @@ async def test_a_story_lists_at_most_a_hundred_duplicates(bench: Bench) -> None:
     assert (await bench.detail(first)).duplicates == tuple(made.id for made in others[:100])
 
 
+@shows("S3-38")
 async def test_history_is_newest_first_and_goes_by_cursor(bench: Bench) -> None:
     made = [await bench.accepted(user=f"u{n % 2}") for n in range(7)]
     found: list[NotificationId] = []
@@ -59,6 +62,7 @@ async def test_history_is_newest_first_and_goes_by_cursor(bench: Bench) -> None:
     assert found == [one.id for one in reversed(made)]
 
 
+@shows("S3-38")
 async def test_no_row_is_skipped_or_repeated_while_new_ones_arrive(bench: Bench) -> None:
     """Requirements S3-38."""
     made = [await bench.accepted() for _ in range(9)]
@@ -69,6 +73,7 @@ async def test_no_row_is_skipped_or_repeated_while_new_ones_arrive(bench: Bench)
     assert found == [one.id for one in reversed(made)]
 
 
+@shows("S3-33")
 @pytest.mark.parametrize(
     "text",
     [
@@ -211,6 +216,7 @@ async def _page(bench: Bench, **asked: Any) -> tuple[list[NotificationId], int]:
     return [detail.record.notification.id for detail in page.details], page.total
 
 
+@shows("S3-37")
 async def test_a_page_has_its_part_of_a_users_notifications_and_their_number(bench: Bench) -> None:
     made = [await bench.accepted() for _ in range(5)]
     await bench.accepted(user="bob")
@@ -242,6 +248,7 @@ async def test_a_page_shows_receipts_and_what_waits_for_a_retry_apart(bench: Ben
     )
 
 
+@shows("S3-36")
 async def test_a_page_of_some_types(bench: Bench) -> None:
     plain, alert, promotion = (notification(bench.now) for _ in range(3))
     alert = msgspec.structs.replace(alert, content=msgspec.structs.replace(alert.content, type="alert"))
@@ -264,6 +271,7 @@ async def test_a_page_far_back_is_found_and_counted(bench: Bench) -> None:
     assert await _page(bench, offset=1200, limit=1) == ([oldest.id], 1201)
 
 
+@shows("S3-40", "S3-45")
 async def test_what_was_read_says_when_it_was_read_first(bench: Bench) -> None:
     made, other = await bench.accepted(), await bench.accepted()
     read_at, feed = bench.now, bench.store.feed
@@ -280,6 +288,7 @@ async def test_what_was_read_says_when_it_was_read_first(bench: Bench) -> None:
     assert (await bench.detail(made)).marked == Marked(read_at=later(read_at, HOUR_MS))
 
 
+@shows("S3-42")
 async def test_what_was_hidden_is_on_no_page_and_stays_readable_by_id(bench: Bench) -> None:
     made, other = await bench.accepted(), await bench.accepted()
     await bench.store.feed.mark(marking(made, Mark.READ, bench.now))

@@ -7,6 +7,7 @@ import pytest
 
 from tests.contract.bench import APP, OTHER_APP, Bench, by_content, by_key, notification
 from tests.contract.promised import promise
+from tests.shows import shows
 from waypost.domain.delivery import FailureClass
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import CallerId
@@ -22,6 +23,7 @@ from waypost.ports.work import Accepted, Conflicting, Duplicate, NewNotification
 pytestmark = [pytest.mark.asyncio, promise(Promise.ACCEPTS_DURABLY)]
 
 
+@shows("S1-91", "S3-45")
 async def test_an_accepted_notification_can_be_read_and_leased_at_once(bench: Bench) -> None:
     made = await bench.accepted()
     assert await bench.status(made) is NotificationStatus.PENDING
@@ -75,6 +77,7 @@ async def test_a_repeat_by_id_with_its_claims_is_not_its_own_duplicate(bench: Be
     assert await bench.accept(arrival) == [Accepted(made.id, new=False)]
 
 
+@shows("S1-06", "S1-28", "S1-80", "S1-82")
 @promise(Promise.RECORDS_DUPLICATES)
 async def test_equal_content_in_its_window_is_a_duplicate_that_leaves_a_record(bench: Bench) -> None:
     first, second = notification(bench.now, body="same"), notification(bench.now, body="same")
@@ -110,6 +113,7 @@ async def test_equal_content_without_a_claim_is_no_duplicate(bench: Bench) -> No
     assert await bench.accept(second) == [Accepted(second.id)]
 
 
+@shows("S1-25", "S1-79")
 @promise(Promise.FINDS_REPEATS)
 async def test_equal_content_from_another_caller_is_another_notification(bench: Bench) -> None:
     """Requirements S1-79."""
@@ -119,6 +123,7 @@ async def test_equal_content_from_another_caller_is_another_notification(bench: 
     assert answers == [Accepted(first.id), Accepted(second.id)]
 
 
+@shows("S1-07")
 @promise(Promise.FINDS_REPEATS)
 async def test_equal_content_is_new_when_the_window_is_over(bench: Bench) -> None:
     first = notification(bench.now, body="same")
@@ -143,6 +148,7 @@ async def test_a_duplicate_does_not_prolong_the_window(bench: Bench) -> None:
     assert await bench.accept(NewNotification(third, (by_content(third),))) == [Accepted(third.id)]
 
 
+@shows("S1-82")
 @promise(Promise.FINDS_REPEATS)
 @pytest.mark.parametrize("age_h", [7, 13, 23])
 async def test_a_key_counts_for_all_of_its_window(bench: Bench, age_h: int) -> None:
@@ -199,6 +205,7 @@ async def test_an_idempotency_key_stands_for_what_failed_too(bench: Bench) -> No
     assert await bench.accept(both) == [Duplicate(first.id)]
 
 
+@shows("S1-81")
 @promise(Promise.FINDS_REPEATS)
 async def test_a_forced_expiry_lets_the_next_equal_request_through(bench: Bench) -> None:
     """Requirements S1-81."""
@@ -209,6 +216,7 @@ async def test_a_forced_expiry_lets_the_next_equal_request_through(bench: Bench)
     assert await bench.accept(NewNotification(second, (by_content(second),))) == [Accepted(second.id)]
 
 
+@shows("S2-18", "S4-36")
 @promise(Promise.FINDS_REPEATS)
 async def test_the_same_idempotency_key_and_body_answers_the_first_id_and_leaves_nothing(bench: Bench) -> None:
     first, second = notification(bench.now, body="same"), notification(bench.now, body="same")
@@ -263,6 +271,7 @@ async def test_the_idempotency_key_of_a_content_duplicate_stands_for_the_first(b
     assert await bench.leasable() == [first.id]
 
 
+@shows("S2-17")
 @promise(Promise.FINDS_REPEATS)
 async def test_an_idempotency_key_outlives_the_ttl(bench: Bench) -> None:
     first = notification(bench.now, body="same", ttl_ms=MINUTE_MS)
@@ -294,6 +303,7 @@ async def test_the_caller_of_a_conflict_may_use_its_content_later(bench: Bench) 
     assert await bench.accept(NewNotification(later_on, (by_content(later_on),))) == [Accepted(later_on.id)]
 
 
+@shows("S4-03")
 @promise(Promise.KEEPS_TIME)
 async def test_what_is_scheduled_waits(bench: Bench) -> None:
     made = await bench.accepted(scheduled_at=later(bench.now, HOUR_MS))

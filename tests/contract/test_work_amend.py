@@ -21,6 +21,7 @@ from tests.contract.bulk_bench import created, job, leased, record, registered, 
 from tests.contract.promised import promise
 from tests.contract.stores import StoreUnderTest
 from tests.contract.wait_scenarios import FALLBACK, WAIT_MS
+from tests.shows import shows
 from waypost.domain.amendment import Collapse, Confirm, Confirmed, NotConfirmed, NotOpen, Supersede, TooLate, Withdrawn
 from waypost.domain.channel import Channel
 from waypost.domain.content import Content
@@ -134,6 +135,7 @@ async def test_a_target_waits_until_its_time(bench: Bench) -> None:
     await _sends_fallback(bench, made)
 
 
+@shows("S2-29")
 @promise(Promise.WAITS)
 async def test_a_target_is_sent_when_its_sibling_was_not_confirmed_in_time(bench: Bench) -> None:
     made = await with_fallback(bench)

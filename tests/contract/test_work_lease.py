@@ -10,6 +10,7 @@ import pytest
 from tests.contract.bench import APP, OTHER_APP, RETRY_MS, Bench, again, intent, notification, sent
 from tests.contract.promised import promise
 from tests.contract.stores import LEASE_MS, StoreUnderTest
+from tests.shows import shows
 from waypost.domain.amendment import Withdraw, Withdrawn
 from waypost.domain.notification import Guarantee, Lane
 from waypost.domain.progress import Stale
@@ -88,6 +89,7 @@ async def test_a_lease_can_be_extended(bench: Bench) -> None:
     assert await bench.leasable() == []
 
 
+@shows("S2-21")
 async def test_what_a_dead_worker_held_is_leased_again(bench: Bench) -> None:
     made = await bench.accepted()
     await bench.lease()
@@ -209,6 +211,7 @@ async def test_concurrent_accepts_and_leases_of_two_workers_lose_and_repeat_noth
     assert dict(await store.views.balance()) == {NotificationStatus.NO_TARGETS: 200}
 
 
+@shows("S3-91")
 @promise(Promise.COUNTS)
 async def test_depth_is_what_could_be_leased_now(bench: Bench) -> None:
     await bench.accept(*(notification(bench.now, user=f"u{n}") for n in range(3)))

@@ -6,6 +6,7 @@ import pytest
 
 from tests.contract.bench import APP, RETRY_MS, TOKEN_HASH, Bench, again, parked, sent, targets, tried
 from tests.contract.promised import promise
+from tests.shows import shows
 from waypost.domain.channel import Channel
 from waypost.domain.delivery import FailureClass, Target
 from waypost.domain.ids import DeviceId
@@ -68,6 +69,7 @@ async def test_a_stale_change_does_not_hold_back_its_neighbours(bench: Bench) ->
     assert [receipt.status for receipt in await bench.receipts(made)] == [DeliveryStatus.PENDING, DeliveryStatus.SENT]
 
 
+@shows("S3-46")
 async def test_a_change_of_a_final_notification_is_stale(bench: Bench) -> None:
     made = await bench.accepted()
     lease, item = await bench.take_one()
@@ -128,6 +130,7 @@ async def test_a_stale_change_leaves_no_trace_in_the_journal(bench: Bench) -> No
     assert await bench.moves() == before
 
 
+@shows("S4-36")
 async def test_the_same_settle_again_is_refused_whole(bench: Bench) -> None:
     """What a worker repeats when it never got the answer."""
     made = await bench.accepted()

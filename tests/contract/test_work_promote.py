@@ -6,6 +6,7 @@ import pytest
 
 from tests.contract.bench import APP, OTHER_APP, RETRY_MS, Bench, again, parked, sent
 from tests.contract.promised import promise
+from tests.shows import shows
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Notification
 from waypost.domain.status import NotificationStatus
@@ -43,6 +44,7 @@ async def test_nothing_due_releases_nothing(bench: Bench) -> None:
     assert await bench.worker.promote_due(bench.now, 100) == 0
 
 
+@shows("S3-108", "S4-67", "S4-68", "S4-75")
 async def test_a_schedule_is_released_at_its_time_and_not_before(bench: Bench) -> None:
     made = await bench.accepted(scheduled_at=later(bench.now, HOUR_MS))
     bench.clock.advance(HOUR_MS - 1)
@@ -54,6 +56,7 @@ async def test_a_schedule_is_released_at_its_time_and_not_before(bench: Bench) -
     assert [(item.notification.id, item.open_targets) for item in lease.items] == [(made.id, None)]
 
 
+@shows("S4-03")
 async def test_a_released_schedule_reads_pending(bench: Bench) -> None:
     made = await bench.accepted(scheduled_at=later(bench.now, HOUR_MS))
     bench.clock.advance(HOUR_MS)
@@ -66,6 +69,7 @@ async def test_a_schedule_in_the_past_is_due_at_once(bench: Bench) -> None:
     assert await bench.leasable() == [made.id]
 
 
+@shows("S1-72", "S1-73", "S1-74", "S3-61", "S4-24")
 async def test_a_retry_is_released_at_its_time_and_not_before(bench: Bench) -> None:
     made = await _waiting(bench)
     bench.clock.advance(RETRY_MS - 1)
@@ -75,6 +79,7 @@ async def test_a_retry_is_released_at_its_time_and_not_before(bench: Bench) -> N
     assert await _leased(bench) == [made.id]
 
 
+@shows("S4-70")
 async def test_what_is_released_is_not_released_again(bench: Bench) -> None:
     await _waiting(bench)
     await bench.accepted(scheduled_at=later(bench.now, RETRY_MS))
@@ -93,6 +98,7 @@ async def test_a_crash_after_a_release_loses_nothing(bench: Bench) -> None:
     assert sorted(await (await bench.crash()).leasable()) == [retry.id, scheduled.id]
 
 
+@shows("S4-70")
 async def test_a_crash_after_a_lease_of_released_work_loses_nothing(bench: Bench) -> None:
     retry = await _waiting(bench)
     scheduled = await bench.accepted(scheduled_at=later(bench.now, RETRY_MS))
@@ -101,6 +107,7 @@ async def test_a_crash_after_a_lease_of_released_work_loses_nothing(bench: Bench
     assert sorted(await (await bench.crash()).leasable()) == [retry.id, scheduled.id]
 
 
+@shows("S3-62", "S3-108", "S4-69")
 async def test_at_most_the_number_asked_for_becomes_leasable(bench: Bench) -> None:
     for _ in range(5):
         await bench.accepted(scheduled_at=later(bench.now, RETRY_MS))
@@ -110,6 +117,7 @@ async def test_at_most_the_number_asked_for_becomes_leasable(bench: Bench) -> No
     assert await bench.worker.promote_due(bench.now, 3) == 2
 
 
+@shows("S1-105", "S3-62", "S4-69")
 async def test_earlier_retries_are_released_first(bench: Bench) -> None:
     late = await _waiting(bench, wait_ms=2 * RETRY_MS)
     early = await _waiting(bench, wait_ms=RETRY_MS)
@@ -120,6 +128,7 @@ async def test_earlier_retries_are_released_first(bench: Bench) -> None:
     assert await _leased(bench) == [late.id]
 
 
+@shows("S1-105")
 async def test_retries_of_one_user_that_are_due_together_keep_the_order_of_their_acceptance(bench: Bench) -> None:
     """One waits since its second attempt, the other since its first (requirement S1-105)."""
     first, second = await bench.accepted(), await bench.accepted()
@@ -136,6 +145,7 @@ async def test_retries_of_one_user_that_are_due_together_keep_the_order_of_their
     assert [each.notification.id for each in due.items] == [first.id, second.id]
 
 
+@shows("S1-73", "S4-68")
 async def test_the_clock_stepping_back_releases_nothing_early(bench: Bench) -> None:
     await _waiting(bench)
     bench.clock.advance(-HOUR_MS)

@@ -6,6 +6,7 @@ import pytest
 
 from tests.contract.bench import APP, RETRY_MS, TOKEN_HASH, Bench, again, notification, parked, sent, targets, tried
 from tests.contract.promised import promise
+from tests.shows import shows
 from waypost.domain.channel import Channel
 from waypost.domain.delivery import FailureClass, OpenTarget, Target
 from waypost.domain.ids import DeviceId
@@ -120,6 +121,7 @@ async def test_a_verdict_ends_a_notification_without_targets(bench: Bench, verdi
     assert await bench.leasable() == []
 
 
+@shows("S1-92", "S3-59")
 @pytest.mark.parametrize(
     ("settlements", "status"),
     [
@@ -153,6 +155,7 @@ async def test_the_final_status_of_targets_settled_one_by_one(bench: Bench) -> N
     assert await bench.status(made) is NotificationStatus.PARTIAL
 
 
+@shows("S4-23")
 async def test_a_retry_names_its_target_and_its_attempts(bench: Bench) -> None:
     await bench.accepted()
     lease, item = await bench.take_one()
@@ -195,6 +198,7 @@ async def test_a_retry_may_be_leased_while_its_neighbour_is_still_under_way(benc
     assert await bench.status(made) is NotificationStatus.SENT
 
 
+@shows("S3-48")
 async def test_attempts_only_grow_and_each_stays_readable(bench: Bench) -> None:
     made = await bench.accepted()
     lease, item = await bench.take_one()
@@ -210,6 +214,7 @@ async def test_attempts_only_grow_and_each_stays_readable(bench: Bench) -> None:
     assert all(attempt.token_hash == TOKEN_HASH for attempt in receipt.attempts)
 
 
+@shows("S1-17", "S2-36")
 async def test_a_dead_delivery_leaves_its_letter(bench: Bench) -> None:
     made = notification(bench.now)
     await bench.routed(made, DEAD)

@@ -22,6 +22,7 @@ from tests.contract.bench import (
 )
 from tests.contract.promised import promise
 from tests.contract.stores import LEASE_MS, StoreUnderTest
+from tests.shows import shows
 from waypost.domain.amendment import NotOpen, TooLate, Withdrawn
 from waypost.domain.moves import DeliveryMoved, NotificationMoved
 from waypost.domain.notification import Guarantee
@@ -36,6 +37,7 @@ pytestmark = [pytest.mark.asyncio, promise(Promise.CANCELS)]
 WHY = "cancelled by the caller"
 
 
+@shows("S3-47")
 @promise(Promise.ANSWERS_CANCELS)
 async def test_what_is_not_leased_is_never_sent(bench: Bench) -> None:
     made = await bench.accepted()
@@ -45,6 +47,7 @@ async def test_what_is_not_leased_is_never_sent(bench: Bench) -> None:
     assert (record.status, record.reason, record.finished_at) == (NotificationStatus.CANCELLED, WHY, bench.now)
 
 
+@shows("S3-47")
 async def test_a_schedule_is_taken_back(bench: Bench) -> None:
     made = await bench.accepted(scheduled_at=later(bench.now, HOUR_MS))
     assert isinstance(await bench.withdraw(made), Withdrawn)

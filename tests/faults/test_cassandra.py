@@ -20,6 +20,7 @@ from tests.contract.registries import wake_ups_closed
 from tests.journeys.balance import balance
 from tests.journeys.harness import running, until
 from tests.journeys.load import called
+from tests.shows import shows
 from tests.survival import Survived
 from waypost.domain.device import Platform, Registration
 from waypost.domain.errors import Unavailable
@@ -85,6 +86,7 @@ class Load:
         await until(is_there, "a hundred registrations", deadline_s=120)
 
 
+@shows("S1-34", "S1-124")
 @pytest.mark.survives("a node of three killed, and back", on="cassandra", so="reads and writes go on")
 async def test_a_killed_node_takes_no_read_and_no_write_with_it(
     cassandra_three: Cassandra, registry: CassandraDevices, survived: Survived
@@ -103,6 +105,7 @@ async def test_a_killed_node_takes_no_read_and_no_write_with_it(
     assert load.counts["refused"] == 0
 
 
+@shows("S1-124")
 @pytest.mark.survives("two nodes of three killed, one back", on="cassandra", so="reads go on, a registration 503")
 async def test_one_node_of_three_still_answers_reads(
     cassandra_three: Cassandra, registry: CassandraDevices, survived: Survived
@@ -129,6 +132,7 @@ async def test_one_node_of_three_still_answers_reads(
     survived(read=len(USERS), written=1, refused=1)
 
 
+@shows("S1-106")
 @pytest.mark.survives("a node added to three", on="cassandra", so="what is its own moves, no downtime")
 async def test_a_node_joins_without_downtime(cassandra_joined: Cassandra, survived: Survived) -> None:
     """It takes half of another's share over; nothing is refused meanwhile."""

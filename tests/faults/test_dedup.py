@@ -12,11 +12,13 @@ from tests.journeys.harness import running
 from tests.journeys.said_again import A_DAY_ONCE
 from tests.journeys.test_dedup import Clock, a_day
 from tests.journeys.test_published import published
+from tests.shows import shows
 from tests.survival import Survived
 
 EMPTIED_EVERY = 5
 
 
+@shows("S1-107", "S2-20")
 @pytest.mark.survives(
     "workers of two services killed, Redis emptied, in a day of repeats",
     on="postgres",

@@ -12,6 +12,7 @@ from tests.adapters.redis.noted import Noted
 from tests.contract.bench import by_content
 from tests.contract.stores import MemoryUnderTest
 from tests.contract.test_holds import again, plain, said
+from tests.shows import shows
 from tests.survival import Survived
 from waypost.domain.device import Platform, Registration
 from waypost.domain.ids import AppId, DeviceId, UserId
@@ -60,6 +61,7 @@ class Registrations:
             ]
 
 
+@shows("S1-122")
 @pytest.mark.survives(
     "the primary killed, sentinels choose another", on="cache of devices", so="never wrong, back within 15 s"
 )
@@ -94,6 +96,7 @@ async def test_the_cache_follows_the_sentinels_to_the_new_primary(
     survived(looked_up=2 * len(USERS) * world.rounds, wrong=0, bypassed=bypassed, back_after=f"{took_s:.1f} s")
 
 
+@shows("S1-134", "S1-142")
 @pytest.mark.survives(
     "a node of a Redis ClusterClient killed, and back",
     on="cache, keys, limits, streams",
@@ -132,6 +135,7 @@ async def test_everything_shared_works_on_a_cluster_that_loses_a_node_and_gets_i
     survived(looked_up=looked_up, wrong=0, bypassed=bypassed)
 
 
+@shows("S1-134")
 @pytest.mark.survives(
     "all nodes of a Redis ClusterClient killed under load, and back", on="dedup keys", so="no window forgotten"
 )

@@ -14,6 +14,7 @@ import pytest
 from tests.journeys.balance import balance, listed
 from tests.journeys.harness import Json, Service, running, until
 from tests.journeys.load import Audience, Ledger, Load
+from tests.shows import shows
 from tests.tables import AddRow
 
 USERS = 300
@@ -64,6 +65,7 @@ async def _ledger(service: Service, job_id: str, audience: Audience) -> Ledger:
     return ledger
 
 
+@shows("S2-06")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("source", ["registry", "list"])
 @pytest.mark.asyncio

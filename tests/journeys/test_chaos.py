@@ -24,6 +24,7 @@ from tests.journeys.harness import Service, running
 from tests.journeys.load import Audience
 from tests.journeys.test_outside import CLOCK
 from tests.proxy import Proxy, before
+from tests.shows import shows
 from tests.survival import Survived
 from tests.tables import AddRow
 
@@ -40,6 +41,7 @@ INTAKE, DISPATCH = 0.999, 0.995
 pytestmark = [pytest.mark.asyncio, pytest.mark.long, pytest.mark.timeout(3 * SECONDS + 900)]
 
 
+@shows("S1-14", "S1-15")
 @pytest.mark.survives(
     "all of it in turn: killed, frozen, cut off, the disk full", on="embedded", so="nothing lost, stuck or twice"
 )
@@ -56,6 +58,7 @@ async def test_on_sqlite_everything_that_goes_wrong_is_survived(
             await _lived_through(plan, "embedded", survived, table)
 
 
+@shows("S1-14", "S1-15")
 @pytest.mark.engines
 @pytest.mark.survives(
     "all of it in turn: killed, frozen, cut off, the clock an hour off",

@@ -30,6 +30,7 @@ from tests.journeys.said_again import (
     day,
 )
 from tests.journeys.said_again_callers import Answer, Callers, calling
+from tests.shows import shows
 from tests.survival import Survived
 from waypost.bootstrap.registry import load
 from waypost.cli.keys import make_key
@@ -76,6 +77,7 @@ class Clock:
         return Kill(kill.before + self._ahead_s, kill.after + self._ahead_s)
 
 
+@shows("S1-137")
 @pytest.mark.survives(
     "workers killed in a day of repeats", on="embedded", so="each thing once at each device, each answer right"
 )

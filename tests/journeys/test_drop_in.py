@@ -22,6 +22,7 @@ from scripts.services.redis import Redis
 from tests.adapters.stream.owner import GROUP, LOG, STREAM, TOKENS, Owner, until
 from tests.engines import beside, run_sql
 from tests.journeys.lab import Lab
+from tests.shows import shows
 from tests.tables import AddRow
 from waypost.config.drop_in import REQUIRED
 
@@ -80,6 +81,7 @@ def owner(postgres_alone: Postgres, redis_alone: Redis) -> Iterator[Owner]:
     owner.close()
 
 
+@shows("S0-27", "S0-31", "S0-33")
 @pytest.mark.timeout(600)
 async def test_every_entry_ends_once_whatever_is_killed(
     owner: Owner, postgres_alone: Postgres, redis_alone: Redis, tmp_path: Path, rng: random.Random, table: AddRow
@@ -133,6 +135,7 @@ async def test_every_entry_ends_once_whatever_is_killed(
     assert {line["service"] for line in lines(tmp_path)} == {"notifications-service"}
 
 
+@shows("S0-28")
 @pytest.mark.parametrize("missing", REQUIRED)
 async def test_a_variable_that_is_missing_is_named_in_the_log(tmp_path: Path, missing: str) -> None:
     """Requirement S0-28."""

@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 
 from tests.journeys.harness import Json, Service, running, until
+from tests.shows import shows
 
 PASSWORD = "a password of 24 bytes.."
 MAILBOX = "ann@xn--bcher-kva.example"
@@ -52,6 +53,7 @@ async def mail(service: Service, notification_id: str) -> list[Json]:
     return [each["payload"] for each in (await service.lab.ask("GET", path))["received"] if each["accepted"]]
 
 
+@shows("S4-77")
 @pytest.mark.asyncio
 async def test_a_reader_gets_an_email_and_after_a_kill_the_same_once_more(tmp_path: Path) -> None:
     async with running(tmp_path, start=False) as service:

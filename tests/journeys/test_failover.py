@@ -15,6 +15,7 @@ from tests.engines import run_sql
 from tests.journeys.balance import OPEN, balance, listed
 from tests.journeys.harness import Json, Kill, Service, running, until
 from tests.journeys.load import Audience, Ledger, Load
+from tests.shows import shows
 from tests.survival import Survived
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(600), pytest.mark.engines]
@@ -54,6 +55,7 @@ async def failed_over(pair: PostgresPair, service: Service, load: Load) -> tuple
     return Kill(before, time.time()), away_s
 
 
+@shows("S3-128")
 @pytest.mark.survives("PostgreSQL failed over, synchronous standby", on="postgres", so="no loss, nothing stuck")
 @pytest.mark.parametrize(
     "always", [{"guarantee": None}, pytest.param({}, marks=pytest.mark.long)], ids=["at least once", "as asked for"]

@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 
 from tests.journeys.harness import Json, Service, running, until
+from tests.shows import shows
 from waypost.lab.twilio import ACCOUNT_SID, TOKEN_FILE
 
 pytestmark = pytest.mark.asyncio
@@ -95,6 +96,7 @@ async def link_in(service: Service, notification_id: str) -> str:
     return str(push["payload"]["message"]["data"]["waypost_receipt"])
 
 
+@shows("S2-29", "S2-32", "S2-33")
 async def test_where_no_device_confirms_a_text_message_comes_and_its_report_is_the_receipt(tmp_path: Path) -> None:
     """S2-29, S2-32, S2-33: sent, the timer, exactly one SMS through Twilio, and what Twilio says of it."""
     async with told(tmp_path) as service:
@@ -106,6 +108,7 @@ async def test_where_no_device_confirms_a_text_message_comes_and_its_report_is_t
         assert arrived == {"fcm": 1, "twilio": 1}
 
 
+@shows("S1-08", "S1-56", "S2-30", "S2-31")
 async def test_a_confirmed_push_needs_no_text_message(tmp_path: Path) -> None:
     """S2-30, S2-31: a receipt sets delivered and cancels the fallback that waits."""
     async with told(tmp_path) as service:
@@ -139,6 +142,7 @@ async def test_a_number_that_is_dead_is_forgotten_and_its_receipt_says_why(tmp_p
         await until(forgotten, "the end of the contact")
 
 
+@shows("S2-32")
 async def test_a_push_that_fails_is_not_waited_for(tmp_path: Path) -> None:
     """S2-32: at once, though the wait would be ten minutes."""
     async with told(tmp_path) as service:
@@ -160,6 +164,7 @@ async def test_nobody_is_told_by_a_channel_that_was_not_asked_for(tmp_path: Path
         await ended(service, answer["id"], ("failed", {"fcm": "failed"}))
 
 
+@shows("S2-32")
 @pytest.mark.timeout(420)
 async def test_confirmations_race_timers_while_workers_are_killed(tmp_path: Path, rng: random.Random) -> None:
     """Each user gets at most one text message, whoever dies when; each notification comes to an end."""

@@ -15,6 +15,7 @@ from tests.hurry import HURRIED, PROBED_SOON
 from tests.journeys.balance import OPEN, final_stories
 from tests.journeys.harness import Json, Service, running, until
 from tests.journeys.load import Audience, Entry, Ledger, Load
+from tests.shows import shows
 from tests.tables import AddRow
 
 PLATFORMS = ("ios", "android", "web")
@@ -102,6 +103,7 @@ PHASES = (ANSWERS[:5], *((each,) for each in THROTTLES), ANSWERS[5:], HOLES, *((
 what a connection does, and 429, after which a push service is given the pause that it asked for."""
 
 
+@shows("S1-16")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "phases",

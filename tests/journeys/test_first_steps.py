@@ -16,9 +16,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.journeys.quick_start import CLEAN, LAB, ROOT, URL, blocks, write_configuration
+from tests.shows import shows
 from waypost.cli.children import Children
 
 
+@shows("S1-01")
 def test_make_run_once_shows_all_three_deliveries_and_ends_with_0() -> None:
     result = subprocess.run(
         ["make", "--no-print-directory", "run", "ONCE=1"],
@@ -143,6 +145,7 @@ def test_the_commands_of_the_quick_start_send_and_show(quick_start: tuple[Path, 
 ONCE = ("--dedup-window", "600")
 
 
+@shows("S2-28")
 def test_a_user_is_served_by_command_line_alone(quick_start: tuple[Path, dict[str, str]]) -> None:
     assert answered(quick_start, "devices", "add", "bob", "phone", "--platform", "ios", "--token", "ab" * 32)["created"]
     listed = answered(quick_start, "devices", "list", "bob")["items"]
@@ -174,6 +177,7 @@ def test_a_file_of_notifications_is_sent_and_each_refusal_is_named(quick_start: 
     assert (said["accepted"], [each["line"] for each in said["refused"]]) == (1_500, [1_501])
 
 
+@shows("S4-26")
 def test_dead_letters_are_listed_and_replayed(quick_start: tuple[Path, dict[str, str]]) -> None:
     """A token that Apple does not know: the delivery fails for good, and a new round can be ordered."""
     answered(quick_start, "devices", "add", "carol", "phone", "--platform", "ios", "--token", "cd" * 32)

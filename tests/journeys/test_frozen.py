@@ -15,6 +15,7 @@ from tests.hurry import HURRIED, SOON_SILENT
 from tests.journeys.balance import balance
 from tests.journeys.harness import Kill, Service, running, until
 from tests.journeys.load import Audience, Load
+from tests.shows import shows
 from tests.survival import Survived
 from tests.tables import AddRow
 
@@ -22,6 +23,7 @@ PAUSED_S = 6.0
 """Longer than `SOON_SILENT` has a silence last."""
 
 
+@shows("S1-127", "S4-66")
 @pytest.mark.survives(
     "a worker frozen inside a write", on="embedded", so="killed after 10 s of silence, its work taken over once"
 )

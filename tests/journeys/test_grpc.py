@@ -19,6 +19,7 @@ import pytest
 from tests.journeys.go_caller import go_caller, go_command
 from tests.journeys.harness import Service, running, until
 from tests.journeys.load import Audience
+from tests.shows import shows
 from waypost.v1 import notifications_pb2 as pb
 from waypost.v1.notifications_pb2_grpc import NotificationsStub
 
@@ -51,6 +52,7 @@ async def ended(*command: str | Path, **environment: str) -> str:
     return said.decode()
 
 
+@shows("S1-04")
 async def test_a_caller_in_go_sends_one_a_batch_and_a_stream(tmp_path: Path) -> None:
     """Its stub is generated from our proto file; it reads our codes and the wrong field from a refusal."""
     go = go_command()

@@ -16,6 +16,7 @@ from scripts.services.redis import Redis
 from tests.journeys.balance import Balance, balance
 from tests.journeys.harness import Json, Kill, Service, running, until
 from tests.journeys.load import Audience, Load
+from tests.shows import shows
 from tests.survival import Survived
 from tests.tables import AddRow
 
@@ -67,6 +68,7 @@ async def halves(folder: Path, postgres_url: str, **broker: Any) -> AsyncIterato
             yield Halves(door, settings, open_services)
 
 
+@shows("S1-135", "S2-19", "S2-24", "S2-39")
 @pytest.mark.timeout(300)
 async def test_who_routes_and_who_sends_may_die_alone(
     tmp_path: Path, rng: random.Random, postgres_url: str, redis_url: str, table: AddRow
@@ -81,6 +83,7 @@ async def test_who_routes_and_who_sends_may_die_alone(
         table("routing and sending apart", faults="router killed, deliverer killed", **result.row())
 
 
+@shows("S4-66")
 @pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.survives("a router or a deliverer killed", on="postgres", so="each alone without loss, work handed over")

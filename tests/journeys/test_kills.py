@@ -14,6 +14,7 @@ from tests.hurry import HURRIED
 from tests.journeys.balance import balance, recount
 from tests.journeys.harness import Kill, Service, running, until
 from tests.journeys.load import Audience, Load
+from tests.shows import shows
 from tests.survival import Survived
 
 KILLS = int(os.environ.get("WAYPOST_CHAOS_KILLS", "4"))
@@ -26,6 +27,7 @@ SUPERVISOR_SHARE = 0.3
 """Of the kills after the first, which is one of the supervisor, and the second, which is one of a worker."""
 
 
+@shows("S1-16", "S3-29", "S4-66", "S4-75")
 @pytest.mark.survives(
     "workers and the supervisor killed", on="embedded", so="taken over once, copies only of what was in flight"
 )
@@ -68,6 +70,7 @@ async def test_kill_9_under_load_loses_nothing(
         )
 
 
+@shows("S1-127")
 @pytest.mark.asyncio
 async def test_a_dead_workers_shards_are_taken_over_at_once(tmp_path: Path, rng: random.Random) -> None:
     """The other worker owns all 64 shards before the dead one is replaced."""

@@ -17,11 +17,13 @@ from tests.journeys.balance import balance
 from tests.journeys.harness import Kill, Service, running, until
 from tests.journeys.load import Audience, Load
 from tests.journeys.test_log_stack import log_stack
+from tests.shows import shows
 from tests.tables import AddRow
 
 KEYED = {"user_id": "user-0", "title": "Once", "idempotency_key": "k"}
 
 
+@shows("S1-63", "S1-126")
 @pytest.mark.engines
 @pytest.mark.long
 @pytest.mark.timeout(600)

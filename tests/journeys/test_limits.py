@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.journeys.harness import Json, Service, running, until
+from tests.shows import shows
 from tests.tables import AddRow
 
 pytestmark = pytest.mark.asyncio
@@ -22,6 +23,7 @@ MANY = 345
 """More than the bucket holds by what comes in nine seconds."""
 
 
+@shows("S3-68", "S4-33")
 async def test_a_providers_limit_is_reached_by_workers_together_and_it_never_refuses(
     tmp_path: Path, table: AddRow
 ) -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.journeys.harness import Json, running, until
+from tests.shows import shows
 
 
+@shows("S3-106")
 @pytest.mark.asyncio
 async def test_a_topic_is_told_once_and_its_story_can_be_asked_for(tmp_path: Path) -> None:
     """Explained, accepted, sent as one message, found in the history; refused where it could not be sent."""

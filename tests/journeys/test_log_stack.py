@@ -17,6 +17,7 @@ import redis
 from tests.journeys.balance import balance, final_stories
 from tests.journeys.harness import Kill, Service, running, until
 from tests.journeys.load import Audience, Load
+from tests.shows import shows
 from tests.survival import Survived
 from waypost.domain.notification import Lane
 from waypost.runtime.leasing import EXTEND_S
@@ -47,6 +48,7 @@ async def log_stack(bootstrap: str, prefix: str, copies: int = 1) -> dict[str, A
     return {"stack": "log", "kafka": kafka}
 
 
+@shows("S3-75")
 async def test_a_notification_goes_through_the_log(tmp_path: Path, kafka_bootstrap: str, kafka_prefix: str) -> None:
     """Accepted, delivered, settled and recorded: what was answered 202 reads ``sent``."""
     async with running(tmp_path, workers=1, **await log_stack(kafka_bootstrap, kafka_prefix)) as service:
@@ -134,6 +136,7 @@ async def test_a_key_that_redis_lost_is_known_from_the_ledger(
         survived(repeats=2, sent_twice=0)
 
 
+@shows("S1-127")
 @pytest.mark.long
 @pytest.mark.survives("workers killed", on="log", so="taken over once, copies only of what was in flight")
 @pytest.mark.timeout(600)

@@ -19,6 +19,7 @@ from tests.journeys.harness import Json, Kill, Service, running, until
 from tests.journeys.load import Audience, Load
 from tests.journeys.test_log_stack import log_stack, moves
 from tests.namespace import INSIDE, Namespace, linked
+from tests.shows import shows
 from tests.survival import Survived
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.long, pytest.mark.timeout(900)]
@@ -26,6 +27,7 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.long, pytest.mark.timeout(900)]
 AWAY_S = 60.0
 
 
+@shows("S1-127", "S4-66")
 @pytest.mark.survives("a worker's network cut by namespace", on="log", so="taken over once, nothing settled twice")
 async def test_a_worker_whose_network_is_cut_is_taken_over_and_comes_back(
     tmp_path: Path, rng: random.Random, kafka_bootstrap: str, kafka_prefix: str, postgres_url: str, survived: Survived

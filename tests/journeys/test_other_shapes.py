@@ -14,6 +14,7 @@ import aiohttp
 import pytest
 
 from tests.journeys.harness import Json, Service, running, until
+from tests.shows import shows
 
 pytestmark = pytest.mark.asyncio
 
@@ -39,6 +40,7 @@ async def test_the_examples_of_how_to_send_do(tmp_path: Path) -> None:
         assert len(found["items"]) == len(blocks)
 
 
+@shows("S1-03", "S3-17", "S3-22", "S3-27")
 async def test_the_callers_of_s1_and_s3_keep_their_calls(tmp_path: Path) -> None:
     async with running(tmp_path, workers=1) as service, _Ann(service) as ann:
         await _token_is_registered(ann)

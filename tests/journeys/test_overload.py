@@ -12,6 +12,7 @@ from tests.hurry import IMPATIENT, IMPATIENT_S
 from tests.journeys.harness import Service, running
 from tests.journeys.load import Load
 from tests.journeys.overload import Run, audience_of, overloaded
+from tests.shows import shows
 from tests.survival import Survived
 from tests.tables import AddRow
 
@@ -45,6 +46,7 @@ async def test_what_a_slow_provider_holds_is_not_sent_again(
         _kept_busy(run, BRIEFLY_IDLE)
 
 
+@shows("S1-131")
 @pytest.mark.survives("a provider of 200 a second", on="embedded", so="20,000 once each, its time used, none lost")
 @pytest.mark.long
 @pytest.mark.timeout(900)

@@ -11,6 +11,7 @@ import pytest
 from tests.journeys.balance import final_stories
 from tests.journeys.harness import running, until
 from tests.journeys.load import Audience, Load
+from tests.shows import shows
 from tests.tables import AddRow
 
 NEIGHBOURS = 40
@@ -29,6 +30,7 @@ ApnsSender.send = sabotaged
 """
 
 
+@shows("S3-63")
 @pytest.mark.parametrize(
     ("death", "act"),
     [("dies", "os.kill(os.getpid(), signal.SIGKILL)"), ("raises", "raise ValueError('a fault of the code')")],

@@ -16,12 +16,14 @@ from tests.hurry import HURRIED
 from tests.journeys.balance import balance
 from tests.journeys.harness import Kill, Service, running, until
 from tests.journeys.load import called
+from tests.shows import shows
 from tests.survival import Survived
 from waypost.stores.sql.postgres.engine import MIGRATION_LOCK
 
 IN_A_ROW = 20
 
 
+@shows("S1-104", "S3-128")
 @pytest.mark.survives(
     "a worker killed, PostgreSQL killed, then frozen",
     on="postgres",

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.journeys.harness import Json, Service, running, until
+from tests.shows import shows
 from waypost.lab.twilio import ACCOUNT_SID, TOKEN_FILE
 
 pytestmark = pytest.mark.asyncio
@@ -79,6 +80,7 @@ async def taken(service: Service) -> list[Json]:
     return [each for each in received if each["gateway"] == "twilio" and each["accepted"]]
 
 
+@shows("S4-21")
 @pytest.mark.timeout(300)
 async def test_a_second_account_delivers_until_the_first_is_mended(tmp_path: Path, rng: random.Random) -> None:
     """S4-21: 20003 by the first, sent by the second, and its report is the receipt; nobody is told twice for it.

@@ -21,6 +21,7 @@ from tests.journeys.balance import balance
 from tests.journeys.harness import Json, Kill, Service, running, until
 from tests.journeys.load import Audience, Load
 from tests.journeys.test_postgres import all_refused
+from tests.shows import shows
 from tests.tables import AddRow
 from waypost.domain.ids import parse_id
 from waypost.domain.notification import Lane
@@ -61,6 +62,7 @@ async def test_a_notification_is_delivered_and_others_hear_of_it(
             await until(heard, "its entry")
 
 
+@shows("S4-16", "S4-66")
 @pytest.mark.timeout(600)
 async def test_what_is_published_outlives_workers_broker_and_store(
     postgres_alone: Postgres, redis_alone: RedisServer, tmp_path: Path, rng: random.Random, table: AddRow
@@ -121,6 +123,7 @@ async def _logged(service: Service, event: str) -> bool:
     return bool(service.log(event))
 
 
+@shows("S4-15")
 async def test_operators_follow_the_outbox(tmp_path: Path, postgres_url: str, redis_url: str) -> None:
     """Requirement S4-15: by the API and by the command line."""
     settings = published(postgres_url, redis_url, tmp_path)

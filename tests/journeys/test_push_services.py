@@ -11,6 +11,7 @@ import pytest
 
 from tests.hurry import HURRIED, PROBED_SOON
 from tests.journeys.harness import Json, Service, running, until
+from tests.shows import shows
 
 MANY = 25
 """More than a breaker lets fail in a row."""
@@ -63,6 +64,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.transport.abort()
 
 
+@shows("S1-66")
 @pytest.mark.asyncio
 async def test_a_push_service_that_is_silent_stops_its_own_subscriptions_alone(tmp_path: Path) -> None:
     """Its messages wait under its own breaker while others are sent at once; when it answers again they arrive."""

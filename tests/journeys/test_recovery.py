@@ -16,6 +16,7 @@ import pytest
 
 from tests.hurry import HURRIED
 from tests.journeys.harness import Json, Service, running, until
+from tests.shows import shows
 from waypost.client.blocking import Client
 from waypost.domain.ids import parse_id
 from waypost.stores.redis.settings import RedisSettings
@@ -123,6 +124,7 @@ async def webhooks(service: Service, made: str, count: int) -> list[str]:
     return said if len(said) >= count else []
 
 
+@shows("S4-52", "S4-56", "S4-57", "S4-59", "S4-60", "S4-61", "S4-62", "S4-63")
 async def test_what_nobody_moves_is_healed_or_an_alert_that_operators_end(tmp_path: Path, redis_url: str) -> None:
     """S4-53, 56, 57, 59, 62 to 64 with two workers: a ghost is sent, one is retried, one is resolved."""
     async with running(tmp_path, start=False, sitecustomize=HURRIED) as service:
@@ -173,6 +175,7 @@ async def test_what_nobody_moves_is_healed_or_an_alert_that_operators_end(tmp_pa
         assert sorted(raised) == sorted((retried, resolved))
 
 
+@shows("S4-54", "S4-64", "S4-66")
 async def test_what_nobody_delivers_is_an_alert_until_somebody_does(tmp_path: Path) -> None:
     """S4-54, S4-64: the process that delivers is gone; the alert closes itself once one is back."""
     async with running(tmp_path, start=False, sitecustomize=HURRIED) as service:
@@ -190,6 +193,7 @@ async def test_what_nobody_delivers_is_an_alert_until_somebody_does(tmp_path: Pa
         assert len(await service.lab.arrivals(made)) == 1
 
 
+@shows("S4-36", "S4-39")
 @pytest.mark.parametrize(("after", "copies"), [(True, 1), (False, 2)])
 async def test_a_worker_that_dies_beside_its_record_loses_nothing(
     after: bool, copies: int, tmp_path: Path, redis_url: str

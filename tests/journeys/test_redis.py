@@ -17,12 +17,14 @@ from tests.journeys.balance import balance
 from tests.journeys.harness import Service, running, until
 from tests.journeys.load import Audience, Load
 from tests.journeys.test_log_stack import log_stack
+from tests.shows import shows
 from tests.survival import Survived
 
 PAGE = (Path(__file__).parents[2] / "docs" / "redis.md").read_text(encoding="utf-8")
 LOOKUPS = re.compile(r'waypost_cache_lookups_total\{.*?result="(\w+)".*?\} (\S+)')
 
 
+@shows("S1-118")
 @pytest.mark.survives(
     "Redis killed, frozen, emptied",
     on="cache of devices",
@@ -65,6 +67,7 @@ async def test_delivery_goes_on_while_redis_is_killed_frozen_emptied_and_back(
         survived(**result.row(), **{f"lookups {name}": count for name, count in (await lookups(service)).items()})
 
 
+@shows("S1-122", "S1-123")
 @pytest.mark.long
 @pytest.mark.survives(
     "Redis killed", on="log", so="dedup open with a flag, 503 for a key of the caller, recovery by itself"

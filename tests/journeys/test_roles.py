@@ -20,6 +20,7 @@ from tests.hurry import HURRIED
 from tests.journeys.balance import balance, listed
 from tests.journeys.harness import Kill, Service, running, until
 from tests.journeys.load import Audience, Load
+from tests.shows import shows
 from tests.tables import AddRow
 from waypost.stores.sql.postgres.member_rows import LEASE_S
 
@@ -69,6 +70,7 @@ async def fleet(tmp_path: Path, url: str, *, hook: str = "") -> AsyncIterator[Fl
             yield Fleet(door, url, open_services)
 
 
+@shows("S1-104", "S1-107", "S1-127")
 @pytest.mark.engines
 @pytest.mark.timeout(600)
 async def test_who_takes_requests_and_who_delivers_may_die_and_join_at_any_time(

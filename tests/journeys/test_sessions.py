@@ -12,10 +12,12 @@ import pytest
 
 from tests.adapters.rest.issuers import user_token, users_issuer
 from tests.journeys.harness import running, until
+from tests.shows import shows
 
 pytestmark = pytest.mark.asyncio
 
 
+@shows("S1-107", "S3-73")
 async def test_a_session_goes_on_when_one_of_two_processes_is_killed(tmp_path: Path) -> None:
     """No answer says 401 or 404, and what the user did before is there."""
     issuer = users_issuer(tmp_path).settings

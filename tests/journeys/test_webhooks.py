@@ -15,6 +15,7 @@ import pytest
 
 from tests.hurry import HURRIED
 from tests.journeys.harness import Json, Service, running, until
+from tests.shows import shows
 
 NAME = "webhook"
 NEVER = f"""{HURRIED}
@@ -78,6 +79,7 @@ async def is_final(service: Service, notification_id: str, status: str) -> bool:
     return bool(answer["notification"]["status"] == status)
 
 
+@shows("S2-34", "S4-41", "S4-42")
 @pytest.mark.asyncio
 async def test_an_otp_delivered_via_push_is_heard_of_with_its_channel(tmp_path: Path) -> None:
     """S2-34, S4-41, S4-42: of each notification in order, signed, to the app's URL or the submission's."""
@@ -104,6 +106,7 @@ async def test_an_otp_delivered_via_push_is_heard_of_with_its_channel(tmp_path: 
         assert len(await told(service)) == 2  # the first one's alone
 
 
+@shows("S4-43", "S4-45", "S4-47", "S4-51")
 @pytest.mark.asyncio
 async def test_a_dead_endpoint_changes_nothing_and_is_tried_three_times(tmp_path: Path) -> None:
     """S4-43, S4-45, S4-47, S4-51: then it is given up, and the log has a line for each attempt."""
@@ -145,6 +148,7 @@ async def test_an_endpoint_that_is_gone_is_told_nothing_more(tmp_path: Path) -> 
         assert len(await told(service)) <= 1  # the second event of the first one was in line already
 
 
+@shows("S4-50")
 @pytest.mark.asyncio
 async def test_kill_9_of_the_worker_loses_no_webhook(tmp_path: Path) -> None:
     """Killed while the events are on their way: each comes, and repeats have the id of the first."""

@@ -12,6 +12,7 @@ from tests.hurry import HURRIED
 from tests.journeys.balance import final_stories
 from tests.journeys.harness import Service, running, until
 from tests.journeys.load import Audience, Entry, Load
+from tests.shows import shows
 
 WEDGED, AFTER = 5, 20
 SILENT = {"black_hole": {"scope": "streams", "accept": True}}
@@ -44,6 +45,7 @@ async def test_what_is_accepted_after_a_wedge_goes_over_another_connection(tmp_p
         assert all(sum(copies[entry.id].values()) == 1 for entry in [first, *wedged, *after])
 
 
+@shows("S3-28")
 @pytest.mark.asyncio
 async def test_a_create_call_is_answered_before_the_provider_answers(tmp_path: Path, rng: random.Random) -> None:
     """Requirements S3-28: a provider that answers nothing for as long as it likes has no part in the answer."""

@@ -14,6 +14,7 @@ from scripts.services.cassandra import Cassandra
 from tests.journeys.balance import listed
 from tests.journeys.harness import Service, running, until
 from tests.journeys.load import Audience, Load
+from tests.shows import shows
 from tests.survival import Survived
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.engines, pytest.mark.timeout(240)]
@@ -28,6 +29,7 @@ def on(nodes: Cassandra, keyspace: str, copies: int = 1) -> dict[str, Any]:
     return {"devices": "cassandra", "cassandra": section}
 
 
+@shows("S1-124")
 @pytest.mark.timeout(600)
 @pytest.mark.survives(
     "every node killed", on="cassandra", so="notifications wait and none fails, intake goes on, a registration 503"

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from tests.contract.registries import Keyspace, wake_ups_closed
+from tests.shows import shows
 from tests.unit.adapters.noted import Noted
 from waypost.domain.errors import Unavailable
 from waypost.stores.cassandra.devices import CassandraDevices
@@ -44,6 +45,7 @@ class Link:
         return Session(), None
 
 
+@shows("S1-124")
 @pytest.mark.asyncio
 async def test_nodes_that_take_no_connection_are_told_of_when_that_changes() -> None:
     """Two of three, then all of them, of whom it still knows; then one is back."""
@@ -82,6 +84,7 @@ async def test_a_real_cluster_lists_its_nodes(cassandra_hosts: tuple[str, ...]) 
     assert (told.gauges, len(devices.nodes._known)) == ({Metric.REGISTRY_NODES_AWAY: 0}, len(cassandra_hosts))
 
 
+@shows("S1-124")
 def test_an_alert_stands_on_two() -> None:
     rules = yaml.safe_load(Path("deploy/prometheus/alerts.yaml").read_text())["groups"][0]["rules"]
     (alert,) = [rule for rule in rules if Metric.REGISTRY_NODES_AWAY.label in rule["expr"]]

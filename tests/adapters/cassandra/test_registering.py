@@ -13,6 +13,7 @@ import pytest_asyncio
 
 from tests.adapters.cassandra.steps import Killed, Steps, killed
 from tests.contract.registries import Keyspace, wake_ups_closed
+from tests.shows import shows
 from waypost.domain.device import Platform, Registration, nobody_with
 from waypost.domain.ids import AppId, DeviceId, UserId
 from waypost.domain.time import Instant
@@ -107,6 +108,7 @@ async def each_step(play: Callable[[int], Awaitable[bool]]) -> int:
     return n - 1
 
 
+@shows("S1-34")
 @pytest.mark.parametrize("before", BEFORE)
 async def test_killed_between_any_two_steps_it_leaves_one_owner_at_most_and_the_next_call_repairs_it(
     settings: CassandraSettings, before: Before

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.shows import shows
 from waypost.stores import cassandra
 from waypost.stores.cassandra import statements
 
@@ -24,6 +25,7 @@ def test_all_statements_are_looked_at() -> None:
     assert len(STATEMENTS) == len(statements.Statements.__struct_fields__)
 
 
+@shows("S1-35")
 @pytest.mark.parametrize("name", sorted(STATEMENTS))
 def test_each_names_the_whole_partition_key(name: str) -> None:
     """Requirements S1-35: but for the walk, which goes by ranges of the key's hash."""
@@ -39,6 +41,7 @@ def test_each_names_the_whole_partition_key(name: str) -> None:
         assert all(re.search(rf"\b{key} (=|IN) \?", text.partition("WHERE")[2]) for key in KEYS[table[1]])
 
 
+@shows("S1-35")
 def test_nothing_is_filtered_by_the_server() -> None:
     """Requirements S1-35."""
     for source in Path(*cassandra.__path__).glob("*.py"):

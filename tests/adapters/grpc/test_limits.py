@@ -11,6 +11,7 @@ from google.rpc import error_details_pb2
 
 from tests.adapters.grpc.service import Door, details_of, reason, served, shown, status_in
 from tests.adapters.rest.service import DEMO, Service
+from tests.shows import shows
 from waypost.adapters.in_process.limiter import MemoryLimiter
 from waypost.domain.limits import FixedWindow
 from waypost.domain.time import MINUTE_MS
@@ -37,6 +38,7 @@ async def refused(door: Door, metadata: Any = None) -> grpc.aio.AioRpcError:
     return error.value
 
 
+@shows("S1-23")
 async def test_a_caller_over_its_limit_is_told_when_to_come_again() -> None:
     async with served(service=await limited(caller=FixedWindow(4, MINUTE_MS))) as door:
         batch = pb.SubmitBatchRequest(notifications=[shown(body=str(n)) for n in range(3)])

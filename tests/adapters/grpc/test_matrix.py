@@ -13,6 +13,7 @@ from tests.adapters.grpc.service import Door, served, shown
 from tests.adapters.rest.issuers import claims, rsa_key, service_token, services_issuer, token, user_token, users_issuer
 from tests.adapters.rest.service import Service
 from tests.architecture.trees import ROOT
+from tests.shows import shows
 from waypost.domain.scope import Scope
 from waypost.entrypoints.access import GRPC_ACCESS
 from waypost.v1 import notifications_pb2 as pb
@@ -65,6 +66,7 @@ def bearer(text: str) -> Metadata:
     return [("authorization", f"Bearer {text}")]
 
 
+@shows("S3-43", "S3-44")
 async def test_each_role_is_answered_as_the_page_says(tmp_path: Path) -> None:
     service = Service(issuers=[users_issuer(tmp_path), services_issuer()])
     await service.add_keys()

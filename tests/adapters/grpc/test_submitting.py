@@ -10,6 +10,7 @@ from google.protobuf import json_format
 from google.rpc import error_details_pb2
 
 from tests.adapters.grpc.service import Door, details_of, reason, served, shown, status_in, violations
+from tests.shows import shows
 from waypost.domain.backlog import Backlog
 from waypost.domain.errors import ErrorCode, StorageFull
 from waypost.domain.notification import Lane
@@ -82,6 +83,7 @@ async def test_each_call_ends_with_the_id_of_its_request() -> None:
         assert mine in tuple(caught.value.trailing_metadata() or ())
 
 
+@shows("S1-04")
 @pytest.mark.parametrize(
     "fields",
     [
@@ -99,6 +101,7 @@ async def test_both_doors_make_the_same_of_the_same(fields: dict[str, Any]) -> N
         assert here.content_hash == at_rest.json()["content_hash"]
 
 
+@shows("S1-04")
 @pytest.mark.parametrize(
     "fields",
     [

@@ -8,6 +8,7 @@ import pytest
 
 from tests.adapters.http2.client import HEAD, Tls, client
 from tests.adapters.http2.scripted import Served, ordinary, scripted
+from tests.shows import shows
 from tests.unit.http2 import peer
 from waypost.http2 import Answer, ConnectFailed, ConnectionClosed, ConnectionOpened, Result, Unknown, Unsent
 
@@ -49,6 +50,7 @@ async def test_what_cannot_be_reached_in_time_is_refused_at_once(tls: Tls) -> No
         assert isinstance(result, Unsent) and result.reason.startswith("no connection before the deadline")
 
 
+@shows("S1-87")
 @pytest.mark.asyncio
 async def test_the_pool_grows_under_load_to_its_maximum_and_not_beyond(tls: Tls) -> None:
     """Past the high mark another connection is opened; at the maximum requests queue."""

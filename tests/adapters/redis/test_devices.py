@@ -14,6 +14,7 @@ from tests.adapters.redis.noted import Noted
 from tests.contract.registries import Keyspace, cassandra_under_test
 from tests.contract.stores import MemoryUnderTest
 from tests.memory.devices import MemoryDevices
+from tests.shows import shows
 from waypost.domain.device import Device, Platform, Registration
 from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
 from waypost.domain.time import HOUR_MS, Instant, later
@@ -106,6 +107,7 @@ def lookups(noted: Noted) -> dict[str, int]:
     return {result: noted.counts[Metric.CACHE_LOOKUPS, f"devices {result}"] for result in ("hit", "miss", "bypassed")}
 
 
+@shows("S1-36", "S1-114")
 async def test_a_second_look_asks_nobody_and_no_devices_are_an_answer_too(
     cache: CachedDevices, registry: Registry, link: Counted, wire: SinglePrimary, noted: Noted
 ) -> None:
@@ -121,6 +123,7 @@ async def test_a_second_look_asks_nobody_and_no_devices_are_an_answer_too(
     assert 299_000 < ttl <= 300_000
 
 
+@shows("S3-70")
 async def test_devices_are_kept_for_as_long_as_is_set(registry: Registry, link: Counted, wire: SinglePrimary) -> None:
     """Requirements S3-70: ten minutes, where it is set so; a registration ends it."""
     settings = msgspec.structs.replace(SETTINGS, devices_ttl_s=600)
@@ -133,6 +136,7 @@ async def test_devices_are_kept_for_as_long_as_is_set(registry: Registry, link: 
     assert await names(cache, ANN) == [["phone", "tablet"]]
 
 
+@shows("S1-36")
 @pytest.mark.engines
 async def test_a_miss_is_read_from_cassandra_and_kept(
     cassandra_hosts: tuple[str, ...], wire: SinglePrimary, noted: Noted
@@ -157,6 +161,7 @@ async def test_what_is_cached_is_what_was_stored(cache: CachedDevices, registry:
     assert await cache.for_users([ANN]) == await cache.for_users([ANN]) == await registry.for_users([ANN])
 
 
+@shows("S1-40", "S3-70")
 async def test_every_change_shows_at_once_to_every_process(
     cache: CachedDevices, registry: Registry, wire: SinglePrimary, noted: Noted
 ) -> None:
@@ -174,6 +179,7 @@ async def test_every_change_shows_at_once_to_every_process(
     assert await names(other, BOB) == [[]]
 
 
+@shows("S3-70")
 async def test_a_late_reader_does_not_bring_back_a_previous_owner(cache: CachedDevices, registry: Registry) -> None:
     await register(registry, ANN, "phone", "t")
     for _ in range(2):  # with nothing known of the user, and with a change known
@@ -221,6 +227,7 @@ async def test_what_nobody_understands_is_read_anew(
         assert await names(cache, ANN) == [["phone"]]
 
 
+@shows("S1-118")
 async def test_warming_makes_hits_for_the_whole_ttl(
     cache: CachedDevices, registry: Registry, wire: SinglePrimary, noted: Noted
 ) -> None:
@@ -270,6 +277,7 @@ async def test_what_is_owed_to_redis_is_bounded(
     assert not cache._owed
 
 
+@shows("S1-37", "S1-132")
 async def test_of_clustered_traffic_nineteen_in_twenty_are_hits(
     cache: CachedDevices, registry: Registry, noted: Noted
 ) -> None:
@@ -288,6 +296,7 @@ async def test_of_clustered_traffic_nineteen_in_twenty_are_hits(
     assert 0.94 < rate < 0.98, found
 
 
+@shows("S1-118")
 async def test_after_warming_a_spike_asks_the_registry_a_tenth_as_often(
     cache: CachedDevices, registry: Registry, noted: Noted
 ) -> None:

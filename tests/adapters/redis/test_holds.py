@@ -14,6 +14,7 @@ from tests.contract.bench import by_content, notification
 from tests.contract.clock import START
 from tests.contract.stores import MemoryUnderTest
 from tests.contract.test_holds import again, plain, said
+from tests.shows import shows
 from tests.tables import AddRow
 from waypost.domain.dedup import content_hash
 from waypost.domain.errors import Unavailable
@@ -32,6 +33,7 @@ from waypost.telemetry import Event, Silent
 pytestmark = pytest.mark.asyncio
 
 
+@shows("S1-115")
 async def test_what_a_key_weighs(wire: SinglePrimary, table: AddRow) -> None:
     """Requirement S1-115: what the server itself counts, its tables of keys and expiries included."""
     holds = RedisHolds(wire, "waypost:")
@@ -53,6 +55,7 @@ async def used_bytes(wire: SinglePrimary) -> int:
     return int(fields["used_memory_dataset"]) + int(fields["used_memory_overhead"])
 
 
+@shows("S1-134")
 async def test_a_crash_of_the_server_forgets_no_window(server: Redis, wire: SinglePrimary) -> None:
     """Requirement S1-134: with its append-only file, as it is set up."""
     holds = RedisHolds(wire, "waypost:")
@@ -74,6 +77,7 @@ async def eventually(holds: RedisHolds, arrivals: list[NewNotification]) -> list
             await asyncio.sleep(0.01)  # nothing tells when the server is there again
 
 
+@shows("S1-142")
 async def test_two_doors_let_the_same_thing_in_once(server: Redis) -> None:
     """Each with a connection of its own: one of them accepts."""
     wires = [SinglePrimary(RedisSettings(url=server.url, timeout_s=5), Silent()) for _ in range(2)]
@@ -88,6 +92,7 @@ async def test_two_doors_let_the_same_thing_in_once(server: Redis) -> None:
         await wire.stop()
 
 
+@shows("S1-122", "S1-123")
 async def test_what_is_closed_refuses_what_it_cannot_look_up(server: Redis, wire: SinglePrimary, noted: Noted) -> None:
     """Requirement S1-123; that the default lets it in is shown by the journey of the log stack."""
     settings = KafkaSettings(bootstrap="127.0.0.1:1", dedup_away="closed")
@@ -104,6 +109,7 @@ async def test_what_is_closed_refuses_what_it_cannot_look_up(server: Redis, wire
     server.start()
 
 
+@shows("S1-115")
 async def test_a_full_server_takes_no_new_key_and_forgets_none(server: Redis, wire: SinglePrimary) -> None:
     """Requirement S1-115: what it may use bounds what is kept; what has no room counts as not looked up."""
     holds = RedisHolds(wire, "waypost:")
@@ -121,6 +127,7 @@ async def test_a_full_server_takes_no_new_key_and_forgets_none(server: Redis, wi
     assert await holds.hold([plain(new)]) == [new.id]
 
 
+@shows("S1-25")
 async def test_a_key_is_stored_under_the_hash_of_who_says_what_to_whom(wire: SinglePrimary) -> None:
     """Requirement S1-25: ``dedup:`` and hex digits of a SHA-256 over app, caller, user and the content's hash."""
     made = said("stored")

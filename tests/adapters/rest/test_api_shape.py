@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from tests.adapters.rest.service import DEMO, OTHER, P256DH, Service, served
+from tests.shows import shows
 from waypost.domain.delivery import FailureClass
 from waypost.domain.ids import UserId, parse_id
 from waypost.domain.notification import Lane
@@ -59,6 +60,7 @@ def refusal(answer: httpx.Response) -> tuple[int, str, list[str]]:
     return answer.status_code, said["error"]["code"], [fault["path"] for fault in said["error"].get("faults", [])]
 
 
+@shows("S3-27")
 async def test_a_created_notification_is_201_in_the_envelope_and_reads_whole() -> None:
     async with for_ann() as (_, client):
         answer = await client.post("/api/notifications", json=TOLD | {"type": "promotion", "data": {"sku": 7}})
@@ -72,6 +74,7 @@ async def test_a_created_notification_is_201_in_the_envelope_and_reads_whole() -
         assert found == {"success": True, "data": {**data, **said, **nothing}}
 
 
+@shows("S3-108")
 async def test_priority_type_and_schedule() -> None:
     async with for_ann() as (service, client):
         at = "2027-01-15T09:00:00.000Z"
@@ -100,6 +103,7 @@ async def test_the_same_content_twice_is_two_notifications_unless_asked() -> Non
         assert (await listed(client))[1]["total"] == 4
 
 
+@shows("S3-32", "S3-33")
 @pytest.mark.parametrize(
     ("said", "title", "body"),
     [
@@ -116,6 +120,7 @@ async def test_titles_and_bodies_lose_their_control_characters(said: dict[str, s
         assert (data["title"], data["body"]) == (title, body)
 
 
+@shows("S3-31", "S3-32")
 @pytest.mark.parametrize(
     ("change", "path"),
     [
@@ -148,6 +153,7 @@ async def test_a_call_that_acts_for_a_user_tells_that_user_alone() -> None:
         assert (await client.post("/api/notifications", json=TOLD)).status_code == 201
 
 
+@shows("S3-13", "S3-34", "S3-35", "S3-37")
 async def test_pages_have_a_total_and_say_whether_there_is_more() -> None:
     async with for_ann() as (_, client):
         made = [await created(client, title=f"n{n}") for n in range(5)]
@@ -175,6 +181,7 @@ async def test_a_page_that_makes_no_sense_is_refused(query: str) -> None:
         assert refusal(answer) == (400, "invalid_request", [query.partition("=")[0]])
 
 
+@shows("S3-36")
 async def test_filters_by_type_and_by_status_in_the_words_that_are_shown() -> None:
     async with for_ann() as (service, client):
         away = "the provider is away"
@@ -202,6 +209,7 @@ async def test_filters_by_type_and_by_status_in_the_words_that_are_shown() -> No
         assert rows[ids["sent"]]["sent_at"] is not None
 
 
+@shows("S3-40", "S3-41", "S3-131")
 async def test_read_stays_at_its_first_time_and_can_be_taken_back() -> None:
     async with for_ann() as (service, client):
         path = f"/api/notifications/{await created(client)}"
@@ -215,6 +223,7 @@ async def test_read_stays_at_its_first_time_and_can_be_taken_back() -> None:
         assert (await client.patch(f"{path}/read")).json()["data"]["read_at"] > first["read_at"]
 
 
+@shows("S3-42")
 async def test_what_was_deleted_is_gone_for_its_user_and_kept_for_the_app() -> None:
     async with for_ann() as (_, client):
         kept, gone = await created(client), await created(client)
@@ -228,6 +237,7 @@ async def test_what_was_deleted_is_gone_for_its_user_and_kept_for_the_app() -> N
         assert (await client.get(f"/v1/notifications/{gone}")).status_code == 200
 
 
+@shows("S3-34", "S3-39", "S3-43")
 async def test_a_foreign_notification_is_404_and_nothing_of_it_changes() -> None:
     """Another user's, another app's, and none at all are the same."""
     async with for_ann() as (service, client):
@@ -266,6 +276,7 @@ async def test_whatever_is_refused_under_api_is_in_the_envelope() -> None:
         assert refusal(await client.post("/api/tokens", json=ANDROID))[:2] == (503, "shutting_down")
 
 
+@shows("S3-04", "S3-17", "S3-22", "S3-131")
 async def test_a_token_is_registered_refreshed_and_deactivated() -> None:
     async with for_ann() as (service, client):
         answer = await client.post("/api/tokens", json=ANDROID)
@@ -293,6 +304,7 @@ async def test_a_token_that_has_a_device_keeps_it() -> None:
         assert len(await service.devices.of_user(DEMO, UserId("ann"), inactive=True)) == 1
 
 
+@shows("S3-17", "S3-21")
 async def test_the_user_of_a_token_is_never_taken_from_the_body_and_foreign_ones_are_404() -> None:
     async with for_ann() as (service, client):
         await client.post("/api/tokens", json=ANDROID | {"user_id": "bob"})

@@ -28,6 +28,7 @@ from tests.adapters.rest.issuers import (
     users_issuer,
 )
 from tests.adapters.rest.service import Service, shown
+from tests.shows import shows
 from waypost.domain.scope import Scope
 
 pytestmark = pytest.mark.asyncio
@@ -75,6 +76,7 @@ def tampered(text: str) -> str:
     return f"{head}.{user_token('user-2').split('.')[1]}.{signature}"
 
 
+@shows("S1-22")
 async def test_good_ones_come_through(service: Service) -> None:
     """Without this, no refusal below would show anything."""
     for good in (
@@ -157,6 +159,7 @@ FORGED: dict[str, Callable[[], str]] = {
 }
 
 
+@shows("S1-22")
 @pytest.mark.parametrize("row", FORGED)
 async def test_a_forged_credential_is_401_and_not_quoted(service: Service, row: str) -> None:
     text = FORGED[row]()
@@ -227,6 +230,7 @@ async def test_case_and_space_make_no_difference(service: Service, value: str) -
     assert (await ask(service, [("authorization", value.format(service.made.text))])).status_code == 200
 
 
+@shows("S3-21")
 @pytest.mark.parametrize(
     ("named", "status"), [(None, 200), ("user-1", 200), ("user-2", 403), ("user-1%20", 403), ("", 400)]
 )
@@ -255,6 +259,7 @@ async def test_a_backend_speaks_for_a_user_with_that_scope_alone(service: Servic
     assert (await ask(service, both, call)).status_code == 200
 
 
+@shows("S3-30")
 async def test_a_user_sends_to_themselves_alone(fresh: Service) -> None:
     """S3-30: an ordinary user may not create for another; one whom the issuer calls an administrator may."""
     call, body = ("POST", "/api/notifications"), {"user_id": "user-2", "title": "Hello", "body": "You"}

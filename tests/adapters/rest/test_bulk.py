@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from tests.adapters.rest.service import DEMO, Service, served
+from tests.shows import shows
 from waypost.domain.bulk import JobId, JobOrder
 from waypost.domain.ids import parse_id
 from waypost.entrypoints.rest.settings import RestSettings
@@ -31,6 +32,7 @@ def _list_of(service: Service, job_id: str) -> dict[str, dict[str, str]]:
     return {user: each.variables for user, each in job.recipients.items()}
 
 
+@shows("S2-01")
 async def test_a_list_in_the_request_is_stored_and_the_job_runs() -> None:
     async with served() as (service, client):
         body = {

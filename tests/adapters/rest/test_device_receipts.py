@@ -13,6 +13,7 @@ import pytest
 
 from tests.adapters.rest.issuers import user_token, users_issuer
 from tests.adapters.rest.service import DEMO, OTHER, Service, served, shown
+from tests.shows import shows
 from waypost.domain.device_event import receipt_token
 from waypost.domain.ids import NotificationId, parse_id
 from waypost.domain.scope import Scope
@@ -59,6 +60,7 @@ async def report(client: httpx.AsyncClient, *receipts: dict[str, Any]) -> list[s
     return [each["status"] for each in answer.json()["results"]]
 
 
+@shows("S1-57")
 async def test_a_status_goes_up_only_and_each_event_is_kept_once(tmp_path: Path) -> None:
     async with sent(tmp_path) as (service, client, made):
         named = {"notification_id": made, "device_id": "device-0"}

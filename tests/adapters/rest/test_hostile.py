@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.adapters.rest.service import Service, served, shown
+from tests.shows import shows
 from waypost.domain import api_key
 from waypost.domain.ids import AppId, CallerId
 from waypost.entrypoints.rest.settings import RestSettings
@@ -268,6 +269,7 @@ async def test_a_key_of_an_app_that_is_gone_is_403() -> None:
         assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
 
 
+@shows("S3-102")
 @pytest.mark.parametrize(
     ("path", "body"),
     [("/v1/notifications", shown()), ("/v1/notifications/019c1234-5678-7abc-8def-0123456789ab/replay", {})],
@@ -289,6 +291,7 @@ async def test_an_error_nobody_foresaw_is_500_and_says_nothing(path: str, body: 
         assert "hush" not in str(fields)
 
 
+@shows("S3-89")
 async def test_the_time_of_an_answer_is_observed_by_route(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requirements S3-89."""
     async with served() as (service, client):
@@ -309,6 +312,7 @@ async def test_the_time_of_an_answer_is_observed_by_route(monkeypatch: pytest.Mo
         assert times == [("/v1/devices/{user_id}", 0.25), ("/v1/dead", 0)]
 
 
+@shows("S3-89")
 async def test_every_request_is_counted_once_by_route_and_status() -> None:
     """By the route's pattern: an id or a user never becomes a label."""
     async with served() as (service, client):

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from tests.adapters.rest.service import DEMO, Service, shown
+from tests.shows import shows
 from waypost.adapters.in_process.limiter import MemoryLimiter
 from waypost.domain import api_key
 from waypost.domain.ids import CallerId
@@ -48,6 +49,7 @@ async def sent(client: httpx.AsyncClient, count: int = 1, **headers: str) -> lis
     return [each.status_code for each in answers]
 
 
+@shows("S1-23")
 async def test_a_caller_over_its_limit_is_told_when_to_come_again_and_others_go_on() -> None:
     """Requirement S1-23."""
     async with limited(caller=TWO) as (service, client):
@@ -115,6 +117,7 @@ async def test_a_caller_and_an_app_can_have_limits_of_their_own() -> None:
             assert await sent(shop, 3) == [202, 202, 429], "what the others have"
 
 
+@shows("S3-68")
 async def test_two_endpoints_have_different_limits() -> None:
     """Requirement S3-68: of each caller; what is in braces stands for any."""
     endpoints = [
@@ -132,6 +135,7 @@ async def test_two_endpoints_have_different_limits() -> None:
             assert await sent(other, 1) == [202]
 
 
+@shows("S3-66")
 async def test_each_user_has_a_limit_and_none_is_refused_for_the_address_they_share() -> None:
     """Requirement S3-66: what a user writes counts for the user; a carrier's address has thousands of them."""
     async with limited(user=TWO, address=FixedWindow(1, MINUTE_MS)) as (_, client):
@@ -149,6 +153,7 @@ async def test_each_user_has_a_limit_and_none_is_refused_for_the_address_they_sh
         assert await sent(client, 3) == [202] * 3, "a backend on its own routes has neither limit"
 
 
+@shows("S3-67")
 async def test_what_nobody_vouches_for_has_a_limit_by_address() -> None:
     """Requirement S3-67: without a credential, or with a token that is not accepted; others go on from there."""
     async with limited(address=TWO, failures=TWO) as (service, client), service.client("an.expired.token") as phone:

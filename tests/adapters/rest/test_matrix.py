@@ -16,6 +16,7 @@ import pytest
 from tests.adapters.rest.issuers import service_token, services_issuer, user_token, users_issuer
 from tests.adapters.rest.service import DEMO, OTHER, Service, shown
 from tests.architecture.trees import ROOT
+from tests.shows import shows
 from waypost.bootstrap import features
 from waypost.domain import api_key
 from waypost.domain.ids import CallerId
@@ -57,6 +58,7 @@ async def test_the_page_says_what_the_routes_declare() -> None:
     assert documented() == declared()
 
 
+@shows("S3-44")
 async def test_what_asks_nobody_is_signed_or_what_operators_need() -> None:
     """Everything else is under the two prefixes whose every call is authenticated; `/live` looks for a ticket, too."""
     assert [call for call, rule in documented().items() if rule.scope is None] == [
@@ -274,6 +276,7 @@ async def test_each_call_is_in_the_matrix() -> None:
     assert CALLS.keys() == documented().keys()
 
 
+@shows("S3-21", "S3-30", "S3-43", "S3-44")
 @pytest.mark.parametrize("name", ROLES)
 async def test_a_role_is_answered_as_the_page_says(name: str, tmp_path: Path) -> None:
     role, bench = ROLES[name], Bench(tmp_path)

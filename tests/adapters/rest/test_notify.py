@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tests.adapters.rest.service import served, shown
+from tests.shows import shows
 from waypost.domain.ids import format_id
 from waypost.domain.settlement import Sent
 from waypost.entrypoints.rest.settings import RestSettings
@@ -21,6 +22,7 @@ async def _words(client: httpx.AsyncClient, notification_id: str, vocabulary: st
     return (await client.get(f"/v1/notifications/{notification_id}?words={vocabulary}")).json()
 
 
+@shows("S1-03")
 async def test_a_new_notification_is_202_with_its_id_and_reads_the_same_under_v1() -> None:
     async with served() as (_, client):
         answer = await client.post("/v1/notify", json=TOLD)
@@ -88,6 +90,7 @@ async def test_it_takes_a_key_and_can_be_switched_off() -> None:
         assert "/v1/notify" not in (await client.get("/openapi.json")).json()["paths"]
 
 
+@shows("S4-01", "S4-03")
 async def test_one_notification_in_the_words_of_each_api() -> None:
     async with served() as (service, client):
         made = (await client.post("/v1/notifications", json=shown())).json()["id"]
@@ -108,6 +111,7 @@ async def test_one_notification_in_the_words_of_each_api() -> None:
             assert (refused.status_code, refused.json()["faults"][0]["path"]) == (400, "words")
 
 
+@shows("S1-28")
 async def test_a_duplicate_reads_as_the_first_where_there_is_no_word_for_it() -> None:
     async with served() as (service, client):
         first = (await client.post("/v1/notifications", json=shown())).json()["id"]

@@ -19,6 +19,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from tests.adapters.rest.service import Service
+from tests.shows import shows
 
 SERVICE = Service()
 asyncio.run(SERVICE.add_keys())
@@ -36,6 +37,7 @@ CHECKS = [
 ]
 
 
+@shows("S3-134")
 @schema.parametrize()
 @settings(max_examples=25, suppress_health_check=list(HealthCheck), derandomize=os.environ.get("RANDOM") != "1")
 def test_answers_are_as_documented(case: schemathesis.Case) -> None:

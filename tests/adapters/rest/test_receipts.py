@@ -7,6 +7,7 @@ from datetime import datetime
 import pytest
 
 from tests.adapters.rest.service import served, shown
+from tests.shows import shows
 from waypost.domain.channel import Channel
 from waypost.domain.delivery import Attempt, Target
 from waypost.domain.ids import DeviceId
@@ -20,6 +21,7 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("each_store")]
 HASH = b"h" * 16
 
 
+@shows("S3-60")
 async def test_a_receipt_names_the_providers_id_the_error_and_the_retries() -> None:
     """Requirements S3-60: while it waits, and when it was taken."""
     async with served() as (service, client):

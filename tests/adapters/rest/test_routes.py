@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from tests.adapters.rest.service import AUTH, DEFAULTS, DEMO, P256DH, Service, served, shown
+from tests.shows import shows
 from waypost.domain.channel import Channel
 from waypost.domain.delivery import FailureClass, Target
 from waypost.domain.device import Platform
@@ -54,6 +55,7 @@ async def test_a_parameter_a_route_does_not_know_is_refused() -> None:
             assert (answer.status_code, answer.json()["faults"][0]["why"]) == (400, "unknown parameter"), path
 
 
+@shows("S3-38")
 async def test_history_pages_by_cursor_newest_first() -> None:
     """Every one exactly once; the last page says so."""
     async with served() as (_, client):
@@ -79,6 +81,7 @@ async def test_a_cursor_that_is_not_ours_is_400(path: str, cursor: str) -> None:
         assert (answer.status_code, answer.json()["code"]) == (400, "invalid_cursor")
 
 
+@shows("S3-47")
 async def test_cancelling_says_what_it_achieved() -> None:
     """Before it is leased `cancelled` (again and again), while it is being sent 202 `cancelling`, afterwards 409."""
     async with served() as (service, client):
@@ -110,6 +113,7 @@ async def _failed(service: Service, notification_id: str, before_settling: objec
     assert await service.work.settle(lease, [Settled(item.notification, (change,), (target,))]) == []
 
 
+@shows("S1-59")
 async def test_a_receipt_shows_what_became_of_a_device() -> None:
     """The provider's own word, the class of the failure and the reason."""
     async with served() as (service, client):
@@ -122,6 +126,7 @@ async def test_a_receipt_shows_what_became_of_a_device() -> None:
         assert receipt["failure_class"] == "terminal"
 
 
+@shows("S2-36")
 async def test_dead_letters_are_listed_and_replayed_by_id() -> None:
     """A replay starts a new round; a second one finds nothing to do."""
     async with served() as (service, client):
@@ -138,6 +143,7 @@ async def test_dead_letters_are_listed_and_replayed_by_id() -> None:
         assert (await client.get("/v1/dead")).json()["items"] == []
 
 
+@shows("S4-26")
 async def test_dead_letters_are_replayed_by_filter_page_by_page() -> None:
     """`next` leads on; what the filter does not name stays."""
     async with served() as (service, client):
@@ -171,6 +177,7 @@ async def test_one_notification_is_replayed_with_or_without_a_body() -> None:
         assert (answer.status_code, answer.json()) == (202, {"id": failed, "status": "pending"})
 
 
+@shows("S1-10", "S3-23")
 async def test_a_device_is_registered_refreshed_listed_and_deactivated() -> None:
     """201 once, then 200; its token is never shown."""
     token = "ab" * 32
@@ -197,6 +204,7 @@ async def test_a_token_for_another_use_is_an_apple_devices_alone() -> None:
         assert (wrong.status_code, "token_use" in wrong.text) == (400, True)
 
 
+@shows("S1-140")
 async def test_above_the_cap_the_device_seen_longest_ago_makes_room() -> None:
     """The answer names it."""
     async with served() as (service, client):
@@ -217,6 +225,7 @@ async def test_ids_may_hold_what_a_path_cannot() -> None:
             assert (await client.get(f"/v1/devices/{path}")).status_code == 400, path
 
 
+@shows("S3-20", "S4-20")
 @pytest.mark.parametrize(
     ("body", "path"),
     [
@@ -324,6 +333,7 @@ async def test_a_process_without_the_role_answers_operators_alone() -> None:
         assert not await service.accepted()
 
 
+@shows("S3-134")
 async def test_the_reference_is_whole_and_local() -> None:
     """Every reference inside resolves, and nothing on the page comes from elsewhere."""
     async with served() as (_, client):

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tests.adapters.rest.service import DEMO, OTHER, served, shown
+from tests.shows import shows
 from waypost.domain.backlog import Backlog
 from waypost.domain.errors import ErrorCode, StorageFull, Unavailable
 from waypost.domain.ids import parse_id
@@ -27,6 +28,7 @@ def code_of(answer: httpx.Response) -> str:
     return str(problem["code"])
 
 
+@shows("S2-16", "S3-28")
 async def test_a_new_notification_is_202_with_its_id() -> None:
     """The id can be asked for at once."""
     async with served() as (_, client):
@@ -40,6 +42,7 @@ async def test_a_new_notification_is_202_with_its_id() -> None:
         assert found["content"] == {"title": "Hello", "data": {"order": 7}}
 
 
+@shows("S4-67")
 async def test_a_scheduled_one_says_so() -> None:
     """`scheduled` until its time; a time that has passed is now."""
     async with served() as (_, client):
@@ -48,6 +51,7 @@ async def test_a_scheduled_one_says_so() -> None:
         assert (later.json()["status"], past.json()["status"]) == ("scheduled", "pending")
 
 
+@shows("S1-27", "S1-28", "S1-80")
 async def test_the_same_content_again_is_200_with_the_first_id() -> None:
     """A content duplicate leaves a record of its own, listed under the first."""
     async with served() as (_, client):
@@ -62,6 +66,7 @@ async def test_the_same_content_again_is_200_with_the_first_id() -> None:
         assert (await client.get(f"/v1/notifications/{first['id']}")).json()["duplicates"] == [said["record_id"]]
 
 
+@shows("S2-16", "S2-18")
 @pytest.mark.parametrize("by_header", [True, False])
 async def test_the_same_idempotency_key_is_the_same_id(by_header: bool) -> None:
     """Another body under it is a conflict; a key may come in the body or the header."""

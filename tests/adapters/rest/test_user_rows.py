@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.adapters.rest.test_api_shape import created, for_ann
+from tests.shows import shows
 from waypost.domain.delivery import FailureClass
 from waypost.domain.settlement import Dead, Sent
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("each_store")]
 
 
+@shows("S3-53")
 @pytest.mark.parametrize(
     ("said", "shown", "urgency"),
     [({"priority": "low"}, "low", "low"), ({"priority": "high"}, "high", "high"), ({}, "normal", "normal")],
@@ -26,6 +28,7 @@ async def test_the_priority_is_the_urgency_that_senders_put_into_the_payload(
         assert row.urgency == urgency
 
 
+@shows("S3-51")
 async def test_a_user_without_tokens_reads_failed_with_the_reason() -> None:
     """Requirements S3-51."""
     async with for_ann() as (service, client):
@@ -39,6 +42,7 @@ async def test_a_user_without_tokens_reads_failed_with_the_reason() -> None:
         )
 
 
+@shows("S3-59")
 async def test_one_token_that_got_it_is_sent_and_none_is_failed_with_all_reasons() -> None:
     """Requirements S3-59."""
     gone, away = (Dead(code, f"it is {code}", FailureClass.TERMINAL, letter=True) for code in ("gone", "away"))

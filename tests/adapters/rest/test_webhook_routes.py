@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from tests.adapters.rest.service import served
+from tests.shows import shows
 from waypost.bootstrap.registry import load
 from waypost.domain.errors import ConfigurationError
 from waypost.entrypoints.rest.app import build_app
@@ -18,6 +19,7 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("each_store")]
 ADDRESSES = ("203.0.113.7", "2001:db8:7::/64")
 
 
+@shows("S4-49")
 async def test_the_addresses_of_the_settings_are_told(tmp_path: Path) -> None:
     """S4-49; what is neither an address nor a network is named by its path."""
     async with served() as (service, _):

@@ -15,6 +15,7 @@ from tests.adapters.senders.bench import (
     to_ios,
     to_web,
 )
+from tests.shows import shows
 from tests.unit.adapters.deliveries import delivery
 from waypost.channels.apns.sender import ApnsSender
 from waypost.channels.fcm.sender import FcmSender
@@ -43,6 +44,7 @@ FULL = Content(
 )
 
 
+@shows("S1-09", "S1-52", "S1-90", "S1-135")
 @pytest.mark.asyncio
 async def test_apns_takes_visible_and_silent_on_connections_of_their_own(lab: Lab, apns: ApnsSender) -> None:
     visible, silent = to_ios(lab, fresh(FULL)), to_ios(lab, fresh(Content(data={"sync": True}), kind=Kind.SILENT))
@@ -56,6 +58,7 @@ async def test_apns_takes_visible_and_silent_on_connections_of_their_own(lab: La
     assert payload_of(lab, records["alert"])["aps"]["alert"]["title"] == "Title"
 
 
+@shows("S1-09")
 @pytest.mark.asyncio
 async def test_fcm_takes_visible_and_silent(lab: Lab, fcm: FcmSender) -> None:
     visible, silent = to_android(lab, fresh(FULL)), to_android(lab, fresh(Content(data={"a": 1}), kind=Kind.SILENT))
@@ -84,6 +87,7 @@ async def test_fcm_takes_what_is_for_ios_and_web_apps(lab: Lab, fcm: FcmSender) 
     assert sorted(map(sorted, parts)) == [["android"], ["android"], ["apns"], ["apns"], ["webpush"], ["webpush"]]
 
 
+@shows("S1-88")
 @pytest.mark.asyncio
 @pytest.mark.parametrize("service", ["rfc", "mozilla", "chrome", "apple", "windows"])
 async def test_a_push_service_takes_and_decrypts(lab: Lab, webpush: WebPushSender, service: str) -> None:
@@ -97,6 +101,7 @@ async def test_a_push_service_takes_and_decrypts(lab: Lab, webpush: WebPushSende
     assert headers_of(lab, record)["content-encoding"] == "aes128gcm"
 
 
+@shows("S0-06", "S1-89")
 @pytest.mark.asyncio
 async def test_many_deliveries_share_few_connections_and_all_arrive_once(
     lab: Lab, apns: ApnsSender, fcm: FcmSender, webpush: WebPushSender

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from tests.adapters.senders.bench import accepted, fresh, headers_of, outcome, to_ios
+from tests.shows import shows
 from tests.unit.adapters.deliveries import delivery
 from waypost.channels.apns.push_types import RULES
 from waypost.channels.apns.sender import ApnsSender
@@ -64,6 +65,7 @@ def _typed(content: Content, push_type: ApnsPushType) -> Content:
     return msgspec.structs.replace(content, push_type=push_type)
 
 
+@shows("S1-49")
 @pytest.mark.asyncio
 async def test_a_critical_alert_without_the_entitlement_is_taken_and_says_what_was_changed(
     lab: Lab, apns: ApnsSender

@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from tests.adapters.senders.bench import SystemClock, accepted, fresh, outcome, outcomes, script, to_ios
 from tests.contract.clock import StoppedClock
+from tests.shows import shows
 from tests.unit.adapters.deliveries import delivery
 from waypost.channels.apns.credentials import SLOT_MS
 from waypost.channels.apns.sender import ApnsSender
@@ -69,6 +70,7 @@ async def apns(apns_settings: ApnsSettings, clock: StoppedClock) -> AsyncIterato
     await sender.stop(1)
 
 
+@shows("S1-100")
 @pytest.mark.asyncio
 async def test_a_token_is_renewed_on_the_open_connection(lab: Lab, apns: ApnsSender, clock: StoppedClock) -> None:
     assert isinstance(await outcome(apns, to_ios(lab)), Taken)
@@ -79,6 +81,7 @@ async def test_a_token_is_renewed_on_the_open_connection(lab: Lab, apns: ApnsSen
     assert lab.records.counts["apns"].connections_opened == 1
 
 
+@shows("S1-100")
 @pytest.mark.asyncio
 async def test_a_worker_that_begins_late_in_a_slot_shows_no_second_token_minutes_later(
     lab: Lab, apns_settings: ApnsSettings, clock: StoppedClock
@@ -171,6 +174,7 @@ async def test_a_token_that_could_break_out_of_the_path_is_never_sent(lab: Lab, 
     assert lab.records.counts["apns"].refused == 0
 
 
+@shows("S1-102")
 @pytest.mark.asyncio
 async def test_settings_that_cannot_be_used_are_named(apns_settings: ApnsSettings) -> None:
     for field, value in (

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.adapters.senders.bench import accepted, fresh, outcome, outcomes, script, to_android, to_ios, to_web
+from tests.shows import shows
 from waypost.channels.apns.sender import ApnsSender
 from waypost.channels.fcm.sender import FcmSender
 from waypost.channels.webpush.sender import WebPushSender
@@ -72,6 +73,7 @@ ANSWERS: list[tuple[str, dict[str, Any], Outcome]] = [
 ]
 
 
+@shows("S1-75", "S1-125", "S4-19")
 @pytest.mark.asyncio
 @pytest.mark.parametrize(("where", "fault", "expected"), ANSWERS)
 async def test_an_answer_of_failure(
@@ -138,6 +140,7 @@ async def test_a_refused_stream_is_sent_again_and_a_broken_one_is_not(lab: Lab, 
     assert lab.records.counts[gateway].duplicates == 0
 
 
+@shows("S2-15")
 @pytest.mark.asyncio
 async def test_a_connection_that_drops_after_the_message_was_taken_is_unanswered(
     lab: Lab, gateway: str, sender: Sender
@@ -170,6 +173,7 @@ async def test_no_answer_in_time_is_unanswered(
     assert got.code == "timeout"
 
 
+@shows("S4-19")
 @pytest.mark.asyncio
 async def test_a_provider_that_cannot_be_reached_has_provably_taken_nothing(
     lab: Lab, gateway: str, sender: Sender, monkeypatch: pytest.MonkeyPatch

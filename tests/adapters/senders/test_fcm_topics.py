@@ -13,6 +13,7 @@ import pytest_asyncio
 from click.testing import CliRunner
 
 from tests.adapters.senders.bench import SystemClock, accepted, outcome, payload_of, script, to_all
+from tests.shows import shows
 from tests.tables import AddRow
 from waypost.channels.fcm.sender import FcmSender
 from waypost.channels.fcm.settings import CHANNEL, FcmSettings
@@ -37,6 +38,7 @@ def tokens(lab: Lab, count: int) -> list[str]:
     return lab.tokens.make("android", count, topic=None, environment=None)
 
 
+@shows("S3-107")
 @pytest.mark.asyncio
 async def test_a_device_hears_a_topic_until_it_does_not_and_asking_twice_is_no_mistake(
     lab: Lab, topics: TopicMembers
@@ -117,6 +119,7 @@ async def test_a_call_that_is_refused_as_a_whole_is_so_for_each_token(lab: Lab, 
     assert [type(one) for one in got] == [NotDone, NotDone]
 
 
+@shows("S3-106", "S3-107")
 @pytest.mark.asyncio
 async def test_one_message_goes_to_a_topic_and_to_a_condition(lab: Lab, fcm: FcmSender) -> None:
     """What the provider tells all who listen is one request (requirements S3-106)."""
@@ -142,6 +145,7 @@ async def test_what_a_topic_cannot_take_is_refused_and_failures_are_read_as_ever
     assert isinstance(await outcome(fcm, to_all(news)), Unanswered)
 
 
+@shows("S3-106")
 @pytest.mark.asyncio
 async def test_the_command_line_subscribes_and_lists(lab: Lab, tmp_path: Path) -> None:
     directory = lab.settings.directory

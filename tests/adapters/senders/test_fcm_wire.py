@@ -17,6 +17,7 @@ from tests.adapters.senders.bench import (
     script,
     to_android,
 )
+from tests.shows import shows
 from waypost.channels.fcm import wire
 from waypost.channels.fcm.sender import FcmSender
 from waypost.channels.fcm.settings import FcmSettings
@@ -192,6 +193,7 @@ async def test_urgent_messages_do_not_wait_behind_a_group_that_was_handed_over(
     await sender.stop(0)
 
 
+@shows("S1-86")
 @pytest.mark.asyncio
 async def test_each_message_of_a_group_that_failed_has_its_own_error(lab: Lab, fcm: FcmSender) -> None:
     """Requirements S1-86: 500 failed are 500 outcomes, and one dead token among them is no error of the others."""

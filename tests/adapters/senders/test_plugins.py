@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.journeys.harness import Json, Service, running, until
+from tests.shows import shows
 
 ROOT = Path(__file__).parents[3]
 MODULE = '''
@@ -140,6 +141,7 @@ def install(folder: Path, module: str = MODULE, channel: str = "pager") -> Path:
     return folder
 
 
+@shows("S4-22")
 @pytest.mark.asyncio
 async def test_a_plug_in_is_configured_registered_with_sent_through_and_accounted_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -174,6 +176,7 @@ async def test_a_plug_in_is_configured_registered_with_sent_through_and_accounte
         assert "`apps.<app>.pager.folder`" in _waypost("check-config", "--settings").stdout
 
 
+@shows("S4-22")
 @pytest.mark.asyncio
 async def test_the_plain_answers_of_a_mock_plug_in_are_what_the_processor_goes_by(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -219,6 +222,7 @@ def test_a_plug_in_whose_sender_says_it_is_another_is_named(tmp_path: Path, monk
     assert ended.stderr == "waypost: configuration: plug-in pager: its sender is not that of demo/pager\n"
 
 
+@shows("S4-22")
 def test_a_sender_of_ours_is_its_folder_its_side_in_the_lab_and_three_lines_of_metadata() -> None:
     """What proves that one more needs no change elsewhere: nothing else in the source knows that there is this one."""
     name = "unified" + "push"

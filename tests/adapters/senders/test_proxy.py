@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from tests.adapters.senders.bench import SystemClock, outcome, to_all, to_android, to_ios
+from tests.shows import shows
 from waypost.channels.apns.sender import ApnsSender
 from waypost.channels.apns.settings import ApnsSettings
 from waypost.channels.fcm.sender import FcmSender
@@ -118,6 +119,7 @@ def _to(url: str) -> Delivery:
     return to_all(Audience(CHANNEL, "url", url))
 
 
+@shows("S4-49")
 @pytest.mark.asyncio
 async def test_a_webhooks_proxy_is_asked_for_the_address_that_was_checked(lab: Lab) -> None:
     """Over HTTP/2 and HTTP/1.1; the certificate is that of the name, the next address is tried where one is away."""

@@ -19,6 +19,7 @@ from tests.adapters.senders.bench import (
     to_ios,
     to_web,
 )
+from tests.shows import shows
 from waypost.channels.apns.sender import ApnsSender
 from waypost.channels.fcm.sender import FcmSender
 from waypost.channels.webpush.sender import WebPushSender
@@ -46,6 +47,7 @@ def content(channel: Channel, override: dict[str, Any], **fields: Any) -> Conten
     return Content(title="Title", body="Body", overrides={channel: override}, **fields)
 
 
+@shows("S1-48", "S3-53", "S3-54", "S3-115")
 async def test_android_gets_channel_sound_colour_and_priority(lab: Lab, fcm: FcmSender) -> None:
     """Requirements S3-54, with the fields that Waypost has no word for passed through (S3-115)."""
     override = {
@@ -68,6 +70,7 @@ async def test_android_gets_channel_sound_colour_and_priority(lab: Lab, fcm: Fcm
     assert data["waypost_actions"] == '[{"id":"open","title":"Open"}]'
 
 
+@shows("S3-55", "S3-116")
 async def test_ios_gets_sound_badge_media_and_keys_beside_aps(lab: Lab, apns: ApnsSender) -> None:
     """Requirements S3-55 and S3-116."""
     what = content(
@@ -90,6 +93,7 @@ async def test_ios_gets_sound_badge_media_and_keys_beside_aps(lab: Lab, apns: Ap
     assert headers_of(lab, record)["apns-push-type"] == "alert"
 
 
+@shows("S3-117")
 async def test_a_service_worker_gets_icon_image_actions_and_require_interaction(
     lab: Lab, webpush: WebPushSender
 ) -> None:
@@ -104,6 +108,7 @@ async def test_a_service_worker_gets_icon_image_actions_and_require_interaction(
     assert said["actions"] == [{"action": "open", "title": "Open"}]
 
 
+@shows("S2-15", "S2-26")
 async def test_a_repeated_message_replaces_the_first_on_the_device(
     lab: Lab, apns: ApnsSender, fcm: FcmSender, webpush: WebPushSender
 ) -> None:
@@ -129,6 +134,7 @@ async def test_a_repeated_message_replaces_the_first_on_the_device(
         assert [(each.title, each.place) for each in screen(lab.records, token)] == [("2 : 0", "match7")]
 
 
+@shows("S2-15")
 async def test_what_was_taken_without_an_answer_is_sent_again_and_seen_once(
     lab: Lab, apns: ApnsSender, fcm: FcmSender, webpush: WebPushSender
 ) -> None:
@@ -149,6 +155,7 @@ async def test_what_was_taken_without_an_answer_is_sent_again_and_seen_once(
         assert [(each.title, each.place) for each in screen(lab.records, token)] == [("Your code", "code")]
 
 
+@shows("S1-133")
 async def test_nothing_but_messages_is_asked_of_a_provider(lab: Lab, apns: ApnsSender) -> None:
     """No feedback service: dead tokens are known from the answers alone (requirements S1-133)."""
     batch = [to_ios(lab, fresh(TEXT)) for _ in range(20)]
@@ -158,6 +165,7 @@ async def test_nothing_but_messages_is_asked_of_a_provider(lab: Lab, apns: ApnsS
     assert lab.records.seq == 20
 
 
+@shows("S1-30", "S1-87")
 async def test_ten_thousand_sends_share_the_same_connections(lab: Lab, apns: ApnsSender) -> None:
     """Requirements S1-30: no more of them at the end than after the first batch."""
     shared = fresh(TEXT)

@@ -24,6 +24,7 @@ from tests.adapters.senders.bench import (
     script,
     to_all,
 )
+from tests.shows import shows
 from tests.unit.adapters.deliveries import delivery
 from waypost.channels.webhook.sender import ANSWER_BY_S, WebhookSender
 from waypost.channels.webhook.settings import CHANNEL, BodyFormat, WebhookSettings
@@ -119,6 +120,7 @@ async def test_during_a_rotation_receivers_with_either_secret_believe(lab: Lab, 
     await both.stop(1)
 
 
+@shows("S4-46")
 @pytest.mark.asyncio
 async def test_a_wrong_secret_is_refused_and_not_tried_again(lab: Lab, settings: WebhookSettings) -> None:
     other = lab.settings.directory / "other.secret"
@@ -197,6 +199,7 @@ FORBIDDEN = (
 )  # fmt: skip
 
 
+@shows("S4-48")
 @pytest.mark.asyncio
 @pytest.mark.parametrize("url", FORBIDDEN)
 async def test_addresses_that_are_nobodys_receivers_are_refused(settings: WebhookSettings, url: str) -> None:
@@ -218,6 +221,7 @@ async def test_a_name_with_an_address_that_is_not_public_is_not_dialed(lab: Lab,
     await sender.stop(1)
 
 
+@shows("S4-44")
 @pytest.mark.asyncio
 async def test_a_receiver_has_thirty_seconds(lab: Lab, sender: WebhookSender, monkeypatch: pytest.MonkeyPatch) -> None:
     """S4-44; what is not answered by then is tried again. Here the seconds are hundredths."""

@@ -11,6 +11,7 @@ import pytest
 from tests.adapters.sql.conftest import OpenStore
 from tests.contract.bulk_bench import job, taken
 from tests.contract.clock import START
+from tests.shows import shows
 from waypost.domain.bulk import PIECE, BulkJob, JobOrder, Recipient
 from waypost.domain.ids import UserId
 from waypost.domain.notification import Lane
@@ -44,6 +45,7 @@ async def _told_everybody(store: Store, made: BulkJob) -> int:
         told += len(lease.items)
 
 
+@shows("S2-02")
 @pytest.mark.asyncio
 async def test_memory_is_flat_as_the_audience_grows(open_at: OpenStore, tmp_path: Path) -> None:
     """Five times the recipients, the same peak: each job is told to the end in one process.
@@ -65,6 +67,7 @@ async def test_memory_is_flat_as_the_audience_grows(open_at: OpenStore, tmp_path
     assert peaks[1] < 1.6 * peaks[0], peaks
 
 
+@shows("S2-03")
 @pytest.mark.asyncio
 async def test_the_audience_is_read_in_pages_of_5000(open_at: OpenStore, tmp_path: Path) -> None:
     """Requirements S2-03: where there is room for all, a step takes a page; its last recipient opens the next."""

@@ -11,6 +11,7 @@ import pytest
 from tests import disk
 from tests.adapters.sql.conftest import OpenStore
 from tests.contract.bench import notification, sent, targets
+from tests.shows import shows
 from waypost.domain.errors import StorageFull
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane
@@ -57,6 +58,7 @@ async def _settle_all(store: Store, lease: Lease) -> None:
     assert await store.work.settle(lease, parts) == []
 
 
+@shows("S1-126")
 async def test_outcomes_outlive_accepts_and_both_recover(small_disk: Path, open_at: OpenStore) -> None:
     store = await open_at(small_disk / "a.db", reserve_bytes=_RESERVE, checkpoint_bytes=_MIB)
     states: asyncio.Queue[StoreState] = asyncio.Queue()

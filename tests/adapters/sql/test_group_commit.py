@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.sql.conftest import OpenStore
+from tests.shows import shows
 from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.stores.sql.connection import connect
 from waypost.stores.sql.engine import InDoubt
@@ -137,6 +138,7 @@ async def test_what_is_accepted_goes_first_and_takes_turns_with_the_rest(open_at
     assert order == ["batch 1", "outcome 1", "batch 2", "outcome 2"]
 
 
+@shows("S3-104")
 async def test_a_lock_held_for_too_long_refuses_accepts_and_keeps_outcomes(open_at: OpenStore, tmp_path: Path) -> None:
     store = await open_at(tmp_path / "a.db", lock_timeout_s=0.05)
     commits = store.database.commits

@@ -10,6 +10,7 @@ import pytest
 from tests.adapters.sql.conftest import OpenStore, WallClock, settings_of
 from tests.amending import withdraw
 from tests.contract.bench import notification
+from tests.shows import shows
 from waypost.domain.amendment import TooLate
 from waypost.domain.ids import SHARDS
 from waypost.domain.notification import Lane
@@ -58,6 +59,7 @@ OF_ONE_APP = {
 }
 
 
+@shows("S1-61", "S3-69")
 @pytest.mark.parametrize("shards", [frozenset(range(SHARDS)), frozenset({3, 5}), frozenset[int]()])
 @pytest.mark.parametrize("name", HOT)
 def test_a_hot_read_searches_an_index_and_never_sorts(name: str, shards: frozenset[int], tmp_path: Path) -> None:
@@ -70,6 +72,7 @@ def test_a_hot_read_searches_an_index_and_never_sorts(name: str, shards: frozens
     assert all(step.startswith("SEARCH") for step in steps), steps
 
 
+@shows("S3-38", "S3-69")
 @pytest.mark.parametrize("name", LISTS)
 def test_a_list_searches_an_index_by_its_app_and_never_sorts(name: str, tmp_path: Path) -> None:
     prepare(settings_of(tmp_path / "a.db"), Instant(0))

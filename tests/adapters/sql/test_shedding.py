@@ -16,6 +16,7 @@ import pytest_asyncio
 from tests.adapters.rest.service import Service, shown
 from tests.adapters.sql.conftest import OpenStore
 from tests.journeys.harness import until
+from tests.shows import shows
 from waypost.entrypoints.rest.app import build_app
 from waypost.stores.sql.store import Store
 from waypost.stores.sql.transaction import OperationKind, Transaction
@@ -78,6 +79,7 @@ async def _taken(client: httpx.AsyncClient, said: dict[str, Any]) -> int:
     return answer.status_code
 
 
+@shows("S3-104")
 async def test_who_would_wait_too_long_is_refused_at_once_and_taken_later(slow: SlowStore) -> None:
     """Before its body is decoded; so is who waits already when its time is over, and the next is taken as ever."""
     service = await _service(slow)

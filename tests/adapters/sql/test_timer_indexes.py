@@ -9,6 +9,7 @@ import pytest
 
 from tests.adapters.sql.conftest import OpenStore, WallClock
 from tests.contract.bench import again, notification, parked, sent, targets
+from tests.shows import shows
 from waypost.domain.notification import Lane
 from waypost.domain.time import HOUR_MS, later
 from waypost.ports.work import NewNotification, Settled
@@ -21,6 +22,7 @@ async def _rows(store: Store, query: str, arguments: tuple[Any, ...] = ()) -> li
     return await store.database.read(lambda connection: connection.execute(query, arguments).fetchall())
 
 
+@shows("S1-61")
 async def test_the_index_holds_what_waits_and_nothing_else(tmp_path: Path, open_at: OpenStore) -> None:
     """Of 300 receipts 200 were sent, 60 wait for a retry and 40 for a breaker."""
     store = await open_at(tmp_path / "waypost.db")

@@ -6,12 +6,14 @@ import pytest
 
 from tests.adapters.stream.conftest import Serving, sent
 from tests.adapters.stream.owner import SILENT_MS, Owner, android_token, until
+from tests.shows import shows
 from waypost.lab import Lab
 from waypost.lab.faults import parse_rules
 
 pytestmark = pytest.mark.asyncio
 
 
+@shows("S0-04", "S0-07", "S0-08", "S0-09", "S0-10", "S0-11", "S0-12", "S0-13")
 async def test_a_job_goes_to_every_device_in_the_services_form(owner: Owner, lab: Lab, serving: Serving) -> None:
     """Requirements S0-06 to S0-13, and S0-04."""
     tokens = {owner.device("ann", platform) for platform in ("android", "ios", "web")}
@@ -33,6 +35,7 @@ async def test_a_job_goes_to_every_device_in_the_services_form(owner: Owner, lab
     assert messages == [expected] * 3
 
 
+@shows("S0-02", "S0-03", "S0-09", "S0-12")
 async def test_both_forms_make_the_same_request(owner: Owner, lab: Lab, serving: Serving) -> None:
     """Requirements S0-02 and S0-03; without a badge there is none (S0-12)."""
     owner.device("ann")
@@ -58,6 +61,7 @@ async def test_what_was_never_meant_to_be_harmless_arrives_as_text(owner: Owner,
     assert message["notification"] == {"title": nasty}
 
 
+@shows("S0-05")
 async def test_the_row_is_pending_while_fcm_stands_still(owner: Owner, lab: Lab, serving: Serving) -> None:
     """Requirement S0-05; a job that is being worked on is not taken over, however long it takes."""
     owner.device("ann")
@@ -71,6 +75,7 @@ async def test_the_row_is_pending_while_fcm_stands_still(owner: Owner, lab: Lab,
     assert (row["job_id"], row["tokens"], row["sent"]) == (entry, 1, 1)
 
 
+@shows("S0-19", "S0-20", "S0-21", "S0-26")
 async def test_each_end_has_its_status(owner: Owner, lab: Lab, serving: Serving) -> None:
     """Requirements S0-19, S0-20, S0-21 and S0-26: also what failed for good is acknowledged."""
     dead = {owner.device("dan"), owner.device("pat")}
@@ -89,6 +94,7 @@ async def test_each_end_has_its_status(owner: Owner, lab: Lab, serving: Serving)
     assert log.of("notifications.max_retries") == []
 
 
+@shows("S0-04")
 async def test_a_log_of_the_owners_making_is_used_as_it_is(owner_of_log: Owner, lab: Lab, serving: Serving) -> None:
     """Ids without a default, an enum, names in camel case; nothing of it is changed, but for the rows."""
     before = owner_of_log.definitions()

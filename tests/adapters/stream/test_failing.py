@@ -11,6 +11,7 @@ from msgspec import structs
 
 from tests.adapters.stream.conftest import Serving, sent
 from tests.adapters.stream.owner import Owner, until
+from tests.shows import shows
 from waypost.bootstrap import drop_in
 from waypost.domain.breaker import BreakerRules
 from waypost.domain.retry import POLICIES
@@ -26,6 +27,7 @@ def refusing(token: str, status: int, code: str, **match: Any) -> dict[str, Any]
     return {"where": "fcm", "match": {"token": token} | match, "do": {"answer": answer}}
 
 
+@shows("S0-14", "S0-16")
 @pytest.mark.parametrize(
     ("status", "code"),
     [(404, "UNREGISTERED"), (400, "INVALID_ARGUMENT"), (403, "SENDER_ID_MISMATCH")],
@@ -40,6 +42,7 @@ async def test_a_dead_token_is_removed(owner: Owner, lab: Lab, serving: Serving,
     assert owner.tokens() == {alive}
 
 
+@shows("S0-16")
 async def test_a_token_that_was_replaced_meanwhile_stays(owner: Owner, lab: Lab, serving: Serving) -> None:
     dead = owner.device("ann")
     await lab.script(parse_rules([{"where": "fcm", "do": {"latency_ms": 500}}, refusing(dead, 404, "UNREGISTERED")]))
@@ -51,6 +54,7 @@ async def test_a_token_that_was_replaced_meanwhile_stays(owner: Owner, lab: Lab,
     assert owner.tokens() == {"newer"}
 
 
+@shows("S0-15", "S0-18", "S0-22")
 @pytest.mark.parametrize("status_and_code", [(503, "UNAVAILABLE"), (500, "INTERNAL"), (418, "NEVER_HEARD_OF")])
 async def test_what_may_pass_is_sent_again_and_siblings_are_not(
     owner: Owner, lab: Lab, serving: Serving, status_and_code: tuple[int, str]
@@ -66,6 +70,7 @@ async def test_what_may_pass_is_sent_again_and_siblings_are_not(
     assert (tokens.count(weary), tokens.count(sound)) == (3, 1)
 
 
+@shows("S0-21", "S0-24", "S0-25", "S0-33")
 async def test_the_last_delivery_is_not_sent(owner: Owner, lab: Lab, serving: Serving) -> None:
     """Requirements S0-21, S0-24 and S0-25; the row says what had been sent until then."""
     weary, sound = owner.device("ann"), owner.device("ann")
@@ -78,6 +83,7 @@ async def test_the_last_delivery_is_not_sent(owner: Owner, lab: Lab, serving: Se
     assert log.of("notifications.max_retries") == [{"job_id": entry, "user_id": "ann", "deliveries": 3}]
 
 
+@shows("S0-24")
 async def test_an_entry_that_others_delivered_often_enough_is_given_up(
     owner: Owner, lab: Lab, serving: Serving
 ) -> None:
@@ -127,6 +133,7 @@ async def test_an_outage_spends_no_deliveries_of_whoever_probes(owner: Owner, la
     assert log.of("notifications.max_retries") == []
 
 
+@shows("S0-17", "S0-33")
 async def test_apns_credentials_are_an_operators_business(owner: Owner, lab: Lab, serving: Serving) -> None:
     """Requirement S0-17: an alert for the job, once however many devices it has; the others are sent to."""
     ios, more, android = (owner.device("ann", platform) for platform in ("ios", "ios", "android"))
@@ -139,6 +146,7 @@ async def test_apns_credentials_are_an_operators_business(owner: Owner, lab: Lab
     assert owner.tokens() == {ios, more, android}
 
 
+@shows("S0-17")
 async def test_jobs_outlast_a_refused_credential(
     owner: Owner, lab: Lab, serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:

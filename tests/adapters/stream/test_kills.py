@@ -17,6 +17,7 @@ from psycopg import AsyncConnection
 
 from tests.adapters.stream.owner import GROUP, STREAM, Owner, until
 from tests.contract.clock import START
+from tests.shows import shows
 from tests.tables import AddRow
 from waypost.compat.jobs_stream.log import TABLE as LOG_TABLE
 from waypost.compat.jobs_stream.log import log_in
@@ -190,6 +191,7 @@ async def find(owner: Owner, settled: Sequence[int]) -> str:
     return found
 
 
+@shows("S2-20")
 async def test_cut_off_before_every_step(owner: Owner, table: AddRow) -> None:
     """The rows from "leased … first byte sent" to "settled … acknowledged"."""
     found: list[str] = []

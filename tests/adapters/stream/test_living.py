@@ -10,6 +10,7 @@ import pytest
 
 from tests.adapters.stream.conftest import Serving, sent
 from tests.adapters.stream.owner import GROUP, STREAM, Lines, Owner, until
+from tests.shows import shows
 from waypost.bootstrap.drop_in import consume
 from waypost.compat.jobs_stream.pool import SIZE
 from waypost.config.drop_in import drop_in
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.asyncio
 SLOW = parse_rules([{"where": "fcm", "do": {"latency_ms": 500}}])
 
 
+@shows("S0-01", "S0-23")
 async def test_it_goes_on_where_the_service_before_left_off(owner: Owner, lab: Lab, serving: Serving) -> None:
     """Requirements S0-01, S0-22 and S0-23: what a dead consumer held is taken over, what was acknowledged stays so."""
     for user in ("ann", "ben", "cleo"):
@@ -38,6 +40,7 @@ async def test_it_goes_on_where_the_service_before_left_off(owner: Owner, lab: L
     assert {message["notification"]["title"] for message in sent(lab)} == {"Held", "Fresh"}
 
 
+@shows("S0-01")
 async def test_two_share_a_stream(owner: Owner, lab: Lab, serving: Serving) -> None:
     """Requirement S0-01: no fresh entry is handed to both."""
     owner.device("ann")
@@ -51,6 +54,7 @@ async def test_two_share_a_stream(owner: Owner, lab: Lab, serving: Serving) -> N
     assert sorted(titles) == sorted({f"Number {n}" for n in range(60)})
 
 
+@shows("S0-30", "S0-31")
 async def test_the_job_in_hand_is_finished_and_no_other_is_read(owner: Owner, lab: Lab, serving: Serving) -> None:
     """Requirements S0-30 and S0-31: nothing is left open either, neither here nor there."""
     owner.device("ann")
@@ -67,6 +71,7 @@ async def test_the_job_in_hand_is_finished_and_no_other_is_read(owner: Owner, la
     assert _connections(owner) == {"postgres": 0, "redis": 1}
 
 
+@shows("S0-32")
 async def test_it_keeps_to_its_connections(owner: Owner, lab: Lab, serving: Serving) -> None:
     """Requirement S0-32: one pool, and to Redis one connection for commands and one that waits."""
     for n in range(40):
@@ -81,6 +86,7 @@ async def test_it_keeps_to_its_connections(owner: Owner, lab: Lab, serving: Serv
         assert all(each["redis"] == 3 and each["postgres"] <= SIZE for each in seen), seen
 
 
+@shows("S0-29")
 async def test_a_start_that_cannot_be_reads_nothing(owner: Owner, lab: Lab, environment: dict[str, str]) -> None:
     """Requirement S0-29: a bad credential, tables that are not there, a column that nobody fills."""
     owner.add(userId="ann", title="Hello")
@@ -114,6 +120,7 @@ async def test_rows_that_the_log_refuses_are_left_to_come_again(owner: Owner, la
     assert len(log.of("notifications.unreadable")) == 1
 
 
+@shows("S0-34")
 async def test_the_migration_may_be_run_again(owner: Owner, lab: Lab, serving: Serving) -> None:
     """Requirement S0-34: by hand into an empty database, and by each start."""
     script = (files("waypost.compat.jobs_stream") / "001_init.sql").read_text()

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.shows import shows
 from waypost.adapters.jsonlines.sink import JsonLinesSink, TextLinesSink
 from waypost.adapters.jsonlines.writer import LINES_LIMIT
 from waypost.bootstrap.paths import log_of
@@ -35,6 +36,7 @@ def lines(level: Level, *events: tuple[Event, dict[str, Any]]) -> list[dict]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
+@shows("S3-101", "S3-102")
 def test_an_event_is_one_line_with_time_level_name_and_fields() -> None:
     """Ids in hex; an exception by its type alone, since its text may quote content."""
     fields = {"notification": b"\x01" * 16, "count": 3, "error": ValueError("hush"), "why": "line\nbreak"}

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from tests.contract.clock import StoppedClock
+from tests.shows import shows
 from tests.unit.adapters.deliveries import ANDROID_TOKEN, IOS_TOKEN, NOW, answer, delivery, notification
 from waypost.channels.apns.errors import outcome_of as apns_outcome
 from waypost.channels.apns.sender import ApnsSender
@@ -87,6 +88,7 @@ RETRYABLE = [
 ]
 
 
+@shows("S1-70", "S4-20")
 @pytest.mark.parametrize(("gateway", "code", "status"), TERMINAL)
 def test_a_terminal_error_is_never_retried(gateway: str, code: str, status: int) -> None:
     outcome, one = GATEWAYS[gateway](code, status)
@@ -96,6 +98,7 @@ def test_a_terminal_error_is_never_retried(gateway: str, code: str, status: int)
     assert isinstance(settlement, Forget) or settlement.failure_class is FailureClass.TERMINAL
 
 
+@shows("S1-70", "S1-71", "S1-76", "S4-19")
 @pytest.mark.parametrize(("gateway", "code", "status"), RETRYABLE)
 def test_a_retryable_or_unknown_error_is_retried(gateway: str, code: str, status: int) -> None:
     outcome, one = GATEWAYS[gateway](code, status)
@@ -139,6 +142,7 @@ def test_a_hint_changes_nothing_but_the_wait(say: Callable[[], tuple[Outcome, De
     assert isinstance(settlement, Unsure if isinstance(outcome, Unanswered) else Again)
 
 
+@shows("S1-121")
 def test_no_answer_from_apns_is_treated_as_its_internal_error() -> None:
     """Requirements S1-121: the same class, the same first wait of 5 s."""
     silent = apns_outcome(Unknown("no answer before the deadline"), TO_IOS, DEAD, NOW)
@@ -158,6 +162,7 @@ def test_no_answer_from_apns_is_never_tried_again_where_at_most_once_was_asked_f
     assert isinstance(decide(silent, once, EXPONENTIAL, NOW, 0.0), Unsure)
 
 
+@shows("S1-121")
 def test_apns_has_ten_seconds_to_answer() -> None:
     """Requirements S1-121: as the sender tells whoever plans around it."""
     settings = ApnsSettings(key_file="k", key_id="ABCDE12345", team_id="FGHIJ67890", topic="x")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.shows import shows
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.notification import Lane
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
@@ -43,6 +44,7 @@ def test_what_could_lose_work_is_refused(
     assert word is None or word in problems[0]
 
 
+@shows("S1-73")
 @pytest.mark.parametrize(
     ("wait_ms", "topic"),
     [
@@ -58,6 +60,7 @@ def test_what_waits_goes_to_the_topic_of_its_wait(wait_ms: int, topic: str) -> N
     assert TopicNames(SETTINGS).retry(wait_ms) == topic
 
 
+@shows("S1-135", "S2-19", "S2-36")
 def test_topics_may_have_names_of_ones_own() -> None:
     names = {TopicKind("critical"): "notifications.critical", TopicKind("dead"): "delivery.push.dlq"}
     topics = TopicNames(KafkaSettings(bootstrap="127.0.0.1:9092", prefix="x.", names=names))

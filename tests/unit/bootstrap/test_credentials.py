@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.shows import shows
 from waypost.bootstrap.credentials import Sections
 from waypost.bootstrap.limits import rates_of
 from waypost.bootstrap.registry import load
@@ -50,6 +51,7 @@ def test_a_credential_is_spelled_and_read_in_one_place(credential: CredentialId)
     assert {credential: 1}[CredentialId.of(DEMO, credential.slot)] == 1
 
 
+@shows("S1-129")
 def test_a_rehearsal_is_known_by_its_credential(tmp_path: Path) -> None:
     config = read(tmp_path, TWO + "    rehearsed_on: {fcm/shop: 2027-01-31}\n")
     sections = Sections(config, None, lambda: config)

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 import yaml
 
+from tests.shows import shows
 from waypost.bootstrap.limits import bounds_of, rates_of
 from waypost.bootstrap.registry import installed, load
 from waypost.config import Config
@@ -29,6 +30,7 @@ def rates(tmp_path: Path, **app: Any) -> dict[str, Rate]:
     return {str(name): rate for name, rate in rates_of(configured(tmp_path, app)).items()}
 
 
+@shows("S4-28", "S4-29")
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
@@ -64,6 +66,7 @@ def test_a_number_gets_so_many_text_messages_in_a_day(
     assert rates(tmp_path, sms=sms, rates={"sms": said})["demo/sms"].per_device == expected
 
 
+@shows("S4-27", "S4-28")
 def test_a_bucket_of_simplens_is_full_at_first_and_refills_steadily(tmp_path: Path) -> None:
     """Requirements S4-27, S4-28: 100 and 10 a second are 200 in ten seconds, less the half second that is kept back."""
     given = rates_of(configured(tmp_path, {"fcm": FCM}, profile="simplens"))
@@ -118,6 +121,7 @@ def test_a_route_or_a_proxy_that_is_none_is_named(tmp_path: Path, settings: dict
     assert wrong.value.path == path
 
 
+@shows("S3-66", "S3-67")
 def test_the_defaults_and_what_replaces_them(tmp_path: Path) -> None:
     """Requirements S3-66, S3-67: 100 in 15 minutes for a user, 1,000 an hour for an address."""
     bounds = made(tmp_path)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.shows import shows
 from waypost.bootstrap.registry import load
 from waypost.channels.apns.gateway import MOST_SOCKETS, OTHER_CONNECTIONS
 from waypost.config import AppSettings
@@ -23,6 +24,7 @@ def read(folder: Path, app: str) -> AppSettings:
     return load(path, {}).apps[AppId("demo")]
 
 
+@shows("S1-139")
 @pytest.mark.parametrize("cap", [0, 1, 10, 50])
 def test_a_user_may_have_up_to_50_devices_or_any_number(tmp_path: Path, cap: int) -> None:
     """Requirements S1-139: per app, and 0 is no cap."""
@@ -36,6 +38,7 @@ def test_another_cap_is_refused_by_its_path(tmp_path: Path, cap: int) -> None:
     assert caught.value.path == "apps.demo.device_cap"
 
 
+@shows("S1-103")
 def test_apns_has_25_connections_and_never_more_than_50(tmp_path: Path) -> None:
     """Requirements S1-103: of both kinds and to both environments together, and of sockets."""
     assert read(tmp_path, f"apns: {{{SECTION}}}").senders[APNS].connections == 25

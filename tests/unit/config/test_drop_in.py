@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.shows import shows
 from waypost.compat.jobs_stream.settings import StreamSettings
 from waypost.config.drop_in import REQUIRED, VARIABLES, drop_in, variable_of
 from waypost.domain.errors import ConfigurationError
@@ -12,6 +13,7 @@ from waypost.telemetry import Level
 LEAST = {"REDIS_URL": "redis://r", "DATABASE_URL": "postgresql://p/db", "GOOGLE_APPLICATION_CREDENTIALS": "fcm.json"}
 
 
+@shows("S0-22", "S0-25")
 def test_the_defaults_are_the_services() -> None:
     """Requirements S0-01, S0-04, S0-22 and S0-25."""
     found = drop_in(LEAST)
@@ -24,6 +26,7 @@ def test_the_defaults_are_the_services() -> None:
     )
 
 
+@shows("S0-25")
 def test_every_variable_is_read() -> None:
     found = drop_in(
         LEAST
@@ -53,6 +56,7 @@ def test_every_variable_is_read() -> None:
     assert found.level is Level.WARNING
 
 
+@shows("S0-28")
 @pytest.mark.parametrize("name", REQUIRED)
 @pytest.mark.parametrize("value", [None, ""])
 def test_a_required_one_that_is_missing_is_named(name: str, value: str | None) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.shows import shows
 from waypost.bootstrap.registry import load
 from waypost.config import Config
 from waypost.config.settings import MAX_WORKERS
@@ -63,6 +64,7 @@ def test_the_example_of_the_docs_is_read_and_files_are_found_beside_it(tmp_path:
     assert config.listen == Listen("127.0.0.1", 8080)
 
 
+@shows("S1-18", "S1-21", "S1-139")
 def test_what_is_left_out_has_the_documented_default(tmp_path: Path) -> None:
     config = read(tmp_path, "apps: {demo: {}}")
     assert config.apps[DEMO].device_cap == 10

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.shows import shows
 from waypost.bootstrap.registry import load
 from waypost.config import Config
 from waypost.config.settings import RateSettings
@@ -45,6 +46,7 @@ def read(folder: Path, ours: str = OURS, theirs: str | None = THEIRS, **environ:
     return load(folder / "waypost.yaml", {"WAYPOST_PROFILE": "simplens", **environ})
 
 
+@shows("S4-18")
 def test_its_defaults_hold_where_nothing_is_said(tmp_path: Path) -> None:
     """Five retries after 1, 2, 4, 8 and 16 s; what waits for a bucket spends one; a bucket for every provider."""
     config = read(tmp_path, theirs=None)
@@ -70,6 +72,7 @@ def test_its_fallback_provider_stands_in_where_we_have_its_section(tmp_path: Pat
     assert read(tmp_path, OURS + f"    email: {smtp}\n", theirs).apps[DEMO].fallback == {}
 
 
+@shows("S4-09", "S4-18")
 def test_its_variables_are_settings(tmp_path: Path) -> None:
     """The number of retries, and how the outbox is looked through."""
     config = read(tmp_path, MAX_RETRY_COUNT="3", OUTBOX_POLL_INTERVAL_MS="250", OUTBOX_BATCH_SIZE="20")
@@ -78,6 +81,7 @@ def test_its_variables_are_settings(tmp_path: Path) -> None:
     assert (config.outbox.poll_s, config.outbox.batch, config.outbox.topics) == (0.25, 20, "channels")
 
 
+@shows("S4-40", "S4-52")
 def test_its_recovery_is_settings(tmp_path: Path) -> None:
     """S4-T3: its defaults are ours; its record in Redis is kept where there is one."""
     assert read(tmp_path).features["recovery"] == RecoverySettings(auto_retry=False)
@@ -109,6 +113,7 @@ def test_a_record_takes_a_redis(tmp_path: Path) -> None:
         read(tmp_path, OURS + "recovery: {second_record: true}\n")
 
 
+@shows("S4-28")
 def test_its_buckets_are_those_of_who_serves_a_channel(tmp_path: Path) -> None:
     """By the name of the provider that the channel has; providers of channels that we have not are passed over."""
     rates = read(tmp_path).apps[DEMO].rates

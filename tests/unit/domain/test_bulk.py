@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.shows import shows
 from waypost.domain.bulk import JobId, PageRow, cut_page, piece_of, recipient_id
 from waypost.domain.bulk_submission import BulkSubmission, draft_job, recipient_of
 from waypost.domain.content import Content
@@ -29,6 +30,7 @@ rows = st.lists(st.tuples(st.booleans(), st.booleans()), max_size=60).map(
 )
 
 
+@shows("S2-03", "S2-04")
 @given(page=rows, most=st.integers(1, 80), size=st.integers(1, 9))
 def test_a_page_is_cut_into_pieces(page: list[PageRow], most: int, size: int) -> None:
     """Ranges that do not overlap, none too large, every wanted user up to the end in exactly one."""

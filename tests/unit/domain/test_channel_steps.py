@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.shows import shows
 from tests.unit.domain.made import CHANNELS, NOW, device, notification
 from waypost.domain.channel import PUSH, Channel
 from waypost.domain.channel_steps import SubmittedChannels, step_faults, steps_of
@@ -57,6 +58,7 @@ def routed(said: Any, devices: Sequence[Device] = EVERY) -> dict[str, tuple[str,
     return {each.name: () if each.after is None else each.after.names for each in found}
 
 
+@shows("S4-04")
 @pytest.mark.parametrize(
     ("said", "expected"),
     [

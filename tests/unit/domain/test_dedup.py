@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.shows import shows
 from waypost.domain.content import Content
 from waypost.domain.dedup import KEY_BYTES, body_hash, content_hash, content_key, idempotency_key, shown
 from waypost.domain.ids import AppId, CallerId, UserId
@@ -29,6 +30,7 @@ def _backwards(value: Any) -> Any:
     return [_backwards(one) for one in value] if isinstance(value, list) else value
 
 
+@shows("S1-78")
 @given(data)
 def test_the_order_of_datas_keys_does_not_matter_at_any_depth(original: dict[str, Any]) -> None:
     """Requirements S1-78."""
@@ -75,6 +77,7 @@ def test_what_is_the_same_is_what_json_says_is_the_same(one: str, other: str, sa
     assert (len(hashes) == 1) is same
 
 
+@shows("S1-25")
 @given(st.text(min_size=2, max_size=12), st.data())
 def test_one_text_cut_in_two_ways_gives_two_keys(whole: str, data: st.DataObject) -> None:
     """Lengths are part of what is hashed, so names of apps, callers, users and keys never run into each other."""
@@ -138,6 +141,7 @@ def test_each_caller_has_idempotency_keys_of_its_own() -> None:
     assert {len(key) for key in keys} == {KEY_BYTES}
 
 
+@shows("S1-78")
 def test_a_hash_is_shown_by_its_first_16_hex_characters() -> None:
     """Requirements S1-78."""
     digest = content_hash(Content("t"))

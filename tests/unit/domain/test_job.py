@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.shows import shows
 from waypost.domain.errors import ErrorCode, InvalidRequest
 from waypost.domain.job import JOB_LIMIT_BYTES, Job, is_payload, read_job
 
@@ -68,6 +69,7 @@ FORMS = {
 }
 
 
+@shows("S0-02", "S0-03")
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_is_the_same_job(form: str) -> None:
     """Requirements S0-02 and S0-03."""

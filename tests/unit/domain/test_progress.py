@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.shows import shows
 from tests.unit.domain.made import ATTEMPT, NOW
 from waypost.domain.address import UNROUTED
 from waypost.domain.amendment import LeasedTargets, NotOpen, TooLate, Withdrawn
@@ -215,6 +216,7 @@ ORDERS = st.one_of(
 )
 
 
+@shows("S3-46", "S4-02")
 @given(st.integers(0, 4), st.integers(0, 2), st.lists(ORDERS, max_size=8))
 def test_every_story_adds_up(count: int, suppressed: int, orders: list[list[Change] | LeasedTargets | str]) -> None:
     """Moves follow each other without a gap, a final status is told once a round, and counts come out right."""

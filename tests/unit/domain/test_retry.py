@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.shows import shows
 from waypost.domain.content import Urgency
 from waypost.domain.outcome import CredentialRejected, Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.domain.retry import (
@@ -24,6 +25,7 @@ from waypost.domain.retry import (
 from waypost.domain.time import DAY_MS, MINUTE_MS, SECOND_MS
 
 
+@shows("S1-67")
 @pytest.mark.parametrize(
     ("n", "least_s", "most_s"),
     [(0, 1, 1.3), (1, 2, 2.6), (2, 4, 5.2), (3, 8, 10.4), (4, 16, 20.8), (12, 3600, 4680), (60, 3600, 4680)],
@@ -33,6 +35,7 @@ def test_the_exponential_delays_of_table_s1_t4(n: int, least_s: float, most_s: f
     assert EXPONENTIAL.delay_ms(n, 1.0) == most_s * SECOND_MS
 
 
+@shows("S1-67")
 @given(st.integers(0, 10_000), st.floats(0, 1))
 def test_a_delay_is_always_within_its_jitter_and_cap(n: int, jitter: float) -> None:
     plain = EXPONENTIAL.delay_ms(n, 0.0)
@@ -40,6 +43,7 @@ def test_a_delay_is_always_within_its_jitter_and_cap(n: int, jitter: float) -> N
     assert plain <= EXPONENTIAL.cap_ms
 
 
+@shows("S1-68")
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=lambda policy: policy.name)
 def test_a_negative_count_is_a_programming_error(policy: RetryPolicy) -> None:
     """Requirements S1-68."""
@@ -47,6 +51,7 @@ def test_a_negative_count_is_a_programming_error(policy: RetryPolicy) -> None:
         policy.delay_ms(-1, 0.0)
 
 
+@shows("S1-69")
 @pytest.mark.parametrize("n", range(5))
 @pytest.mark.parametrize(("jitter", "part"), [(Jitter.ADD30, 0.3), (Jitter.FULL, 1.0)])
 def test_jitter_spreads_simultaneous_failures(jitter: Jitter, part: float, n: int) -> None:
@@ -76,6 +81,7 @@ D_T2 = [
 ]
 
 
+@shows("S2-35", "S4-17")
 @pytest.mark.parametrize(("name", "retries", "delays_s", "jitter", "end"), D_T2)
 def test_each_row_of_table_d_t2(name: str, retries: int, delays_s: list[int], jitter: Jitter, end: Exhausted) -> None:
     policy = POLICIES[name]
@@ -117,6 +123,7 @@ CLASSES: list[tuple[Outcome, ErrorClass | None]] = [
 ]
 
 
+@shows("S1-65")
 @pytest.mark.parametrize(("outcome", "error_class"), CLASSES)
 def test_each_outcome_has_its_class(outcome: Outcome, error_class: ErrorClass | None) -> None:
     """Requirements S1-65."""

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.shows import shows
 from tests.unit.domain.made import CHANNELS, NOW, device, notification
 from waypost.domain.audience import Audience
 from waypost.domain.channel import Channel
@@ -66,6 +67,7 @@ def named(*names: str) -> Notification:
     return notification(device_ids=tuple(DeviceId(name) for name in names))
 
 
+@shows("S1-02", "S1-46", "S1-47", "S3-50")
 @pytest.mark.parametrize(
     ("what", "devices", "held", "expected"),
     [

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.shows import shows
 from tests.unit.domain.made import ATTEMPT, NOW, delivery, intent, notification, receipt
 from waypost.domain.breaker import Rest
 from waypost.domain.delivery import FailureClass, Receipt
@@ -82,6 +83,7 @@ DECISIONS: list[tuple[Outcome, Guarantee, int, Settlement]] = [
 ]
 
 
+@shows("S1-20", "S1-56", "S2-15")
 @pytest.mark.parametrize(("outcome", "guarantee", "retries_made", "expected"), DECISIONS)
 def test_each_outcome_by_guarantee_and_retries(
     outcome: Outcome, guarantee: Guarantee, retries_made: int, expected: Settlement
@@ -166,6 +168,7 @@ def test_no_answer_waits_longer_where_the_policy_says_so() -> None:
     assert settlement.due_at == later(NOW, 5 * SECOND_MS)
 
 
+@shows("S1-94")
 @pytest.mark.parametrize("outcome", [THROTTLED, UNREACHABLE, UNANSWERED])
 def test_what_would_be_due_after_its_time_is_expired(outcome: Outcome) -> None:
     ending = delivery(notification(expires_at=IN_1S))
@@ -258,6 +261,7 @@ def test_another_attempt_is_refused(settlement: Settlement, _status: DeliverySta
     assert apply(receipt(attempt=2), Change(0, attempt, settlement, NOW, ATTEMPT)) is None
 
 
+@shows("S3-46")
 @pytest.mark.parametrize(("settlement", "_status"), [*SETTLEMENTS, (Intent(DAY_LATER), DeliveryStatus.UNKNOWN)])
 @pytest.mark.parametrize("closed", CLOSED)
 def test_what_is_closed_stays_closed(settlement: Settlement, _status: DeliveryStatus, closed: DeliveryStatus) -> None:
@@ -266,6 +270,7 @@ def test_what_is_closed_stays_closed(settlement: Settlement, _status: DeliverySt
         assert apply(done, Change(0, attempt, settlement, NOW, ATTEMPT)) is None
 
 
+@shows("S3-46")
 @pytest.mark.parametrize("before", [receipt(), intent(), receipt(parked="breaker:demo/apns")])
 def test_no_settlement_leaves_the_transition_table(before: Receipt) -> None:
     attempt = before.attempt if before.is_intent else before.attempt + 1

@@ -6,6 +6,7 @@ from itertools import combinations_with_replacement, product
 
 import pytest
 
+from tests.shows import shows
 from waypost.domain.status import (
     DELIVERY_TRANSITIONS,
     FINAL,
@@ -72,16 +73,19 @@ CONFIRMATIONS += [(D.UNKNOWN, D.SENT), (D.UNKNOWN, D.DELIVERED), (D.UNKNOWN, D.O
 CONFIRMATIONS += [(D.SENT, D.FAILED), (D.UNKNOWN, D.FAILED)]
 
 
+@shows("S4-02")
 @pytest.mark.parametrize(("before", "after"), list(product(D, D)))
 def test_every_pair_of_delivery_statuses(before: DeliveryStatus, after: DeliveryStatus) -> None:
     assert (after in DELIVERY_TRANSITIONS[before]) == ((before, after) in DELIVERY_ALLOWED)
 
 
+@shows("S3-131")
 @pytest.mark.parametrize(("before", "after"), list(product(N, N)))
 def test_every_pair_of_notification_statuses(before: NotificationStatus, after: NotificationStatus) -> None:
     assert (after in NOTIFICATION_TRANSITIONS[before]) == ((before, after) in NOTIFICATION_ALLOWED)
 
 
+@shows("S3-46", "S4-02")
 def test_only_what_was_not_taken_can_be_replayed() -> None:
     assert {D.FAILED, D.EXPIRED, D.UNKNOWN} == REPLAYABLE
 
@@ -115,6 +119,7 @@ def test_cancelled_and_suppressed_mixed_is_cancelled() -> None:
     assert final_status([D.SUPPRESSED, D.CANCELLED]) is N.CANCELLED
 
 
+@shows("S3-59")
 def test_all_sent_is_sent() -> None:
     assert final_status([D.SENT, D.SENT]) is N.SENT
 
@@ -133,6 +138,7 @@ def test_suppressed_and_cancelled_are_left_out_of_the_rest(left_out: DeliverySta
     assert final_status([D.UNKNOWN, left_out]) is N.UNKNOWN
 
 
+@shows("S3-59")
 @pytest.mark.parametrize("taken", [D.SENT, D.DELIVERED, D.OPENED])
 @pytest.mark.parametrize("other", [D.FAILED, D.EXPIRED, D.UNKNOWN])
 def test_some_sent_is_partial(taken: DeliveryStatus, other: DeliveryStatus) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.shows import shows
 from waypost.domain.channel import Channel
 from waypost.domain.content import ApnsPushType, Kind, Urgency
 from waypost.domain.dedup import ClaimKind
@@ -41,27 +42,32 @@ def windows(made: Draft) -> dict[ClaimKind, int]:
     return {claim.kind: claim.until - NOW for claim in made.claims}
 
 
+@shows("S1-51")
 @pytest.mark.parametrize("shown", ["title", "subtitle", "body", "image", "icon", "link", "sound"])
 def test_a_silent_notification_may_show_nothing(shown: str) -> None:
     """Requirements S1-51: at validation, not when it is sent."""
     assert faults(kind=Kind.SILENT, **({"title": None} | {shown: "x"})) == [shown]
 
 
+@shows("S1-51")
 def test_a_visible_notification_needs_a_title_or_a_body() -> None:
     assert faults(title=None) == ["title"]
     assert drafted(title=None, body="Hello").notification.kind is Kind.VISIBLE
 
 
+@shows("S1-48")
 def test_urgency_is_normal_unless_said() -> None:
     assert drafted().notification.urgency is Urgency.NORMAL
 
 
+@shows("S1-52", "S1-135", "S2-19")
 @pytest.mark.parametrize("urgency", list(Urgency))
 def test_the_lane_is_the_urgency_or_silent(urgency: Urgency) -> None:
     assert drafted(urgency=urgency).notification.lane is Lane(urgency.value)
     assert drafted(urgency=urgency, kind=Kind.SILENT, title=None).notification.lane is Lane.SILENT
 
 
+@shows("S1-93")
 def test_it_is_worth_sending_for_a_day_unless_said() -> None:
     """Requirements S1-93: 86,400 s."""
     made = drafted().notification
@@ -88,6 +94,7 @@ def test_what_is_said_again_is_sent_again_unless_a_window_was_asked_for() -> Non
     assert windows(drafted(Defaults(dedup_window_s=300), dedup_window=0)) == {}
 
 
+@shows("S1-06", "S1-07")
 def test_the_notify_api_sends_the_same_content_once_in_a_day_unless_the_app_says_otherwise() -> None:
     """Requirements S1-06 and S1-07: 24 hours, 5 minutes for what comes often, or off."""
 
@@ -124,6 +131,7 @@ def test_what_differs_in_any_field_is_another_submission(other: dict[str, Any]) 
     assert key(**other) != key()
 
 
+@shows("S1-137")
 @pytest.mark.parametrize(
     ("kind", "defaults", "window_ms"),
     [
@@ -151,6 +159,7 @@ def test_each_type_has_a_content_window(kind: str | None, defaults: Defaults, wi
     assert windows(drafted(defaults, type=kind, idempotency_key="k")) == {ClaimKind.IDEMPOTENCY: DAY_MS} | said
 
 
+@shows("S1-138")
 def test_the_content_window_is_never_longer_than_the_validity() -> None:
     """Requirements S1-138."""
     assert windows(drafted(dedup_window=86_400, ttl=60)) == {ClaimKind.CONTENT: MINUTE_MS}
@@ -159,6 +168,7 @@ def test_the_content_window_is_never_longer_than_the_validity() -> None:
     assert windows(due_later) == {ClaimKind.CONTENT: HOUR_MS + MINUTE_MS}
 
 
+@shows("S2-17")
 def test_a_callers_own_key_is_kept_for_a_day() -> None:
     assert windows(drafted(idempotency_key="k", ttl=60)) == {ClaimKind.IDEMPOTENCY: DAY_MS}
     assert windows(drafted(idempotency_key="k", made_by=ContentSubmission)) == {ClaimKind.IDEMPOTENCY: DAY_MS}

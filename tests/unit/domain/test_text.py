@@ -7,9 +7,11 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.shows import shows
 from waypost.domain.text import cleaned, cleaned_line
 
 
+@shows("S3-32")
 @given(st.text())
 def test_no_control_character_is_left_but_tabs_and_line_feeds(text: str) -> None:
     left = cleaned(text)

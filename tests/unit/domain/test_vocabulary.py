@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from tests.shows import shows
 from waypost.domain.delivery import Receipt
 from waypost.domain.ids import DeviceId, NotificationId
 from waypost.domain.status import DeliveryStatus, NotificationStatus
@@ -52,6 +53,7 @@ def _cells(table: str) -> list[tuple[str, Vocabulary, str | None]]:
     ]
 
 
+@shows("S1-92", "S4-01", "S4-02", "S4-03")
 @pytest.mark.parametrize(("status", "vocabulary", "word"), _cells(NOTIFICATIONS))
 def test_a_notification_in_the_words_of_each(status: str, vocabulary: Vocabulary, word: str | None) -> None:
     assert notification_word(vocabulary, _N(status)) == word

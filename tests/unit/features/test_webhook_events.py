@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from tests.shows import shows
 from tests.unit.adapters.deliveries import NID, NOW, TEXT_ID, notification
 from waypost.channels.webhook.settings import CHANNEL, ToldStatus
 from waypost.domain.channel import Channel
@@ -61,6 +62,7 @@ def test_an_app_chooses_among_them() -> None:
     assert not is_told(notification_moved(_N.FAILED), wanted)
 
 
+@shows("S4-42")
 def test_the_body_has_the_fields_that_were_asked_for_and_nothing_of_the_message() -> None:
     """Requirement S4-42, and ours beside."""
     event = event_of(delivery_moved(_D.DELIVERED), 7, DETAIL, URL)
@@ -97,6 +99,7 @@ def test_a_whole_notification_names_the_channel_that_got_furthest() -> None:
     assert msgspec.json.decode(event_of(notification_moved(_N.NO_TARGETS), 7, nobody, URL).body)["channel"] is None
 
 
+@shows("S4-50")
 def test_a_change_has_one_id_whenever_it_is_read_and_no_two_have_the_same() -> None:
     moves: list[Moved] = [delivery_moved(after, n) for after in (_D.SENT, _D.DELIVERED) for n in (0, 1)]
     moves += [notification_moved(_N.SENT), notification_moved(_N.DELIVERED)]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.contract.bench import Bench
 from tests.contract.bulk_bench import created, job, leased, taken
 from tests.contract.stores import MemoryUnderTest
+from tests.shows import shows
 from waypost.domain.bulk import FAILURES_LIMIT, BulkJob, JobId, JobOrder, Recipient
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import UserId
@@ -101,6 +102,7 @@ async def test_a_job_behind_one_that_fails_is_walked() -> None:
     assert jobs.orders == []
 
 
+@shows("S2-02")
 @pytest.mark.asyncio
 async def test_no_more_waits_than_the_limit() -> None:
     """However long nobody works them off; two jobs share the room."""
@@ -128,6 +130,7 @@ class Audience(Endless):
         return page
 
 
+@shows("S2-02")
 @pytest.mark.asyncio
 async def test_of_fifty_million_no_more_wait_than_of_any() -> None:
     """Requirement S2-02: all pass, the queue is as deep as the limit, and nothing is kept of those who passed."""
@@ -144,6 +147,7 @@ async def test_of_fifty_million_no_more_wait_than_of_any() -> None:
     assert peak < 1_000_000, "bytes: less than one for 50 recipients"
 
 
+@shows("S2-05")
 @given(rate=st.integers(1, 20_000), looks=st.lists(st.integers(0, 400), min_size=1, max_size=60))
 def test_a_job_is_never_faster_than_its_rate(rate: int, looks: list[int]) -> None:
     """In no span of time, whenever it is looked at: the rate times the span, and one second's worth that added up."""
@@ -161,6 +165,7 @@ def test_a_job_is_never_faster_than_its_rate(rate: int, looks: list[int]) -> Non
             assert within <= rate * (end - start) / SECOND_MS + rate + 1
 
 
+@shows("S2-07")
 def test_a_rate_is_spread_over_the_second() -> None:
     """Looked at every ten milliseconds: ten portions, not one."""
     pace = JobPace(1_000, Instant(0))

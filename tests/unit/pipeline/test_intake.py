@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from tests.memory.dedup import MemoryDedup
+from tests.shows import shows
 from tests.unit.pipeline.test_report import ANN, RegistryBench
 from tests.unit.runtime.bench import APP
 from waypost.domain.backlog import Backlog
@@ -28,6 +29,7 @@ pytestmark = pytest.mark.asyncio
 CALLER = Caller(APP, CallerId("shop"), EVERY_SCOPE)
 
 
+@shows("S1-24")
 async def test_a_duplicate_reads_no_registry(tmp_path: Path) -> None:
     """The check comes before any look at devices (requirements S1-24)."""
     bench = RegistryBench(tmp_path / "board")

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.shows import shows
 from tests.unit.runtime.bench import APP, LaneBench
 from waypost.domain.channel import Channel
 from waypost.domain.device import USE_NOTED_MS, Platform, Registration
@@ -88,6 +89,7 @@ def bench(tmp_path: Path) -> RegistryBench:
     return RegistryBench(tmp_path / "board")
 
 
+@shows("S1-39", "S1-40", "S1-41", "S3-58")
 async def test_a_dead_token_is_deactivated_after_the_event_and_not_by_the_sender(bench: RegistryBench) -> None:
     """The delivery path only reads the registry (requirements S1-40, S1-41)."""
     bench.apns.answer = lambda delivery: Gone("Unregistered")
@@ -99,6 +101,7 @@ async def test_a_dead_token_is_deactivated_after_the_event_and_not_by_the_sender
     assert await bench.active() == ["token-ann-fcm"]
 
 
+@shows("S1-40")
 @pytest.mark.parametrize(("deleting", "rows"), [([APP], 1), ([AppId("other")], 2), ([], 2)])
 async def test_the_row_goes_with_the_token_where_its_app_keeps_none(
     bench: RegistryBench, deleting: Collection[AppId], rows: int
@@ -112,6 +115,7 @@ async def test_the_row_goes_with_the_token_where_its_app_keeps_none(
     assert len(await bench.devices.of_user(APP, ANN, inactive=True)) == rows
 
 
+@shows("S1-41", "S1-42")
 async def test_a_thousand_answers_for_one_token_delete_once(bench: RegistryBench) -> None:
     """Requirements S1-42: a page of the journal asks for it once, however often it tells of it."""
     bench.budgets[Lane.NORMAL] = 1_000
@@ -136,6 +140,7 @@ async def test_a_token_that_cannot_be_evicted_keeps_no_other_from_being(bench: R
     assert (await report(bench.journal, bench.registry)).rows == 0
 
 
+@shows("S1-43")
 async def test_the_new_token_of_the_device_stays(bench: RegistryBench) -> None:
     """It was registered while the old one was being sent to (requirements S1-43)."""
     bench.apns.answer = lambda delivery: Gone("Unregistered")
@@ -147,6 +152,7 @@ async def test_the_new_token_of_the_device_stays(bench: RegistryBench) -> None:
     assert await bench.active() == ["new-token"]
 
 
+@shows("S3-56")
 async def test_a_successful_send_moves_the_last_use(bench: RegistryBench) -> None:
     """Requirements S3-56: later than the registration, and not by a failure."""
     await bench.register(ANN, Channel("apns"), Channel("fcm"))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.clock import StoppedClock
+from tests.shows import shows
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.time import DAY_MS, SECOND_MS, Instant, later
 from waypost.runtime.credential_reload import CredentialReloader
@@ -157,6 +158,7 @@ async def test_files_are_read_beside_the_loop(key: Key) -> None:
     assert threading.main_thread() not in key.asked_in
 
 
+@shows("S1-128")
 async def test_an_end_is_told_once_a_day_from_30_days_before(key: Key) -> None:
     noted, clock = Noted(), StoppedClock()
     reloader = CredentialReloader([key], clock, noted, warns=True)
@@ -175,6 +177,7 @@ async def test_an_end_is_told_once_a_day_from_30_days_before(key: Key) -> None:
     assert reloader.says() == {"demo/apns": "has ended"}
 
 
+@shows("S1-129")
 @pytest.mark.parametrize(("warns", "told"), [(True, [366, 367]), (False, [])])
 async def test_a_rehearsal_that_is_more_than_a_year_old_is_told_of_once_a_day(
     key: Key, warns: bool, told: list[int]

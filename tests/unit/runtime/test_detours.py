@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.shows import shows
 from tests.unit.runtime.bench import APNS, APP, ScriptedSender
 from tests.unit.runtime.timed import AWAY, TAKEN, TimedBench
 from waypost.domain.breaker import BreakerRules
@@ -159,6 +160,7 @@ async def test_where_all_are_refused_all_wait_and_any_of_them_brings_them_back(b
         assert {(await bench.receipt(each)).status for each in told} == {DeliveryStatus.SENT}
 
 
+@shows("S4-20", "S4-21")
 @pytest.mark.parametrize("has_backup", [False, True])
 async def test_where_an_app_does_not_wait_a_refused_account_fails_it_at_once(
     bench: TwoAccounts, *, has_backup: bool

@@ -15,6 +15,7 @@ from tests.memory.devices import MemoryDevices
 from tests.memory.erasures import MemoryErasures
 from tests.memory.retention import MemoryRetention
 from tests.memory.work import MemoryWork
+from tests.shows import shows
 from tests.unit.adapters.noted import Noted
 from tests.unit.runtime.bench import APP, LaneBench
 from tests.unit.runtime.test_worker import OwnsAll
@@ -116,6 +117,7 @@ async def test_what_cannot_be_swept_keeps_nothing_else_from_being(fault: Excepti
         assert len(noted.fields_of(Event.SWEEP_DONE)) == 1
 
 
+@shows("S3-80", "S3-81")
 async def test_devices_age_once_a_day_and_again_soon_where_that_failed(tmp_path: Path) -> None:
     bench, noted = LaneBench(tmp_path / "worker_slots"), Noted()
     away = [Unavailable("for a while")]

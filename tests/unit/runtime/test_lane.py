@@ -12,6 +12,7 @@ import pytest
 
 from tests.amending import withdraw
 from tests.memory.work import MemoryWork
+from tests.shows import shows
 from tests.unit.adapters.noted import Noted
 from tests.unit.runtime.bench import APNS, APP, FCM, LaneBench, until
 from waypost.bootstrap import paths
@@ -39,6 +40,7 @@ def bench(tmp_path: Path) -> LaneBench:
     return LaneBench(tmp_path / "worker_slots")
 
 
+@shows("S1-02", "S1-20", "S1-31", "S1-56")
 async def test_a_notification_reaches_every_device_once(bench: LaneBench) -> None:
     """Two devices on two channels: two deliveries, two receipts, one final status."""
     await bench.register("ann", Channel("apns"), Channel("fcm"))
@@ -51,6 +53,7 @@ async def test_a_notification_reaches_every_device_once(bench: LaneBench) -> Non
     assert (len(bench.apns.sent), len(bench.fcm.sent)) == (1, 1)
 
 
+@shows("S3-102")
 async def test_each_dead_letter_is_an_event(bench: LaneBench) -> None:
     """With what an operator needs to look it up, and nothing of what was said; other ends are none."""
     noted = bench.telemetry = Noted()
@@ -64,6 +67,7 @@ async def test_each_dead_letter_is_an_event(bench: LaneBench) -> None:
     assert letters == [{"app": APP, "lane": Lane.NORMAL, "notification_id": format_id(told), "n": n, "code": "400"}]
 
 
+@shows("S3-101")
 async def test_a_round_is_one_line_of_json_with_fixed_fields(bench: LaneBench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Requirements S3-101: by the names that its readers know."""
     stream = io.BytesIO()
@@ -91,6 +95,7 @@ async def test_a_round_is_one_line_of_json_with_fixed_fields(bench: LaneBench, m
     }
 
 
+@shows("S3-51")
 async def test_a_user_without_devices_is_told_apart(bench: LaneBench) -> None:
     """No device: no_targets, nothing sent."""
     told = await bench.accept("nobody")
@@ -99,6 +104,7 @@ async def test_a_user_without_devices_is_told_apart(bench: LaneBench) -> None:
     assert (await bench.detail(told)).record.status is NotificationStatus.NO_TARGETS
 
 
+@shows("S1-29")
 async def test_a_slow_channel_does_not_hold_the_other(bench: LaneBench) -> None:
     """While APNs is silent, the same user's FCM delivery is settled."""
     bench.apns.answer = lambda delivery: None
@@ -113,6 +119,7 @@ async def test_a_slow_channel_does_not_hold_the_other(bench: LaneBench) -> None:
     assert (await bench.detail(told)).record.status is NotificationStatus.SENT
 
 
+@shows("S1-131")
 async def test_what_a_credential_has_no_room_for_is_parked_and_comes_back(bench: LaneBench) -> None:
     """A budget of one: the others wait under the condition, spend no attempt, and go when there is room."""
     bench.budgets[Lane.NORMAL] = 1
@@ -137,6 +144,7 @@ async def test_what_a_credential_has_no_room_for_is_parked_and_comes_back(bench:
     assert [(await bench.detail(each)).record.status for each in told] == [NotificationStatus.SENT] * 4
 
 
+@shows("S1-66")
 async def test_a_breaker_opens_parks_probes_and_lets_everything_through(bench: LaneBench) -> None:
     """Three failures open it: nothing more is tried; after the wait one probe, then the ramp."""
     bench.apns.answer = lambda delivery: AWAY
@@ -164,6 +172,7 @@ async def test_a_breaker_opens_parks_probes_and_lets_everything_through(bench: L
     assert tried[0] - 3 <= 1 + 3, "one probe (and the due retries it lets through), not everything at once"
 
 
+@shows("S4-20")
 async def test_a_denied_credential_waits_instead_of_failing(bench: LaneBench) -> None:
     """A revoked key costs nothing: the delivery rests, unspent, and what comes behind it is parked."""
     bench.apns.answer = lambda delivery: CredentialRejected("InvalidProviderToken", "the key was refused")
@@ -228,6 +237,7 @@ class Faulty:
         return await self._work.settle(lease, settled)
 
 
+@shows("S1-63", "S1-126")
 async def test_outcomes_are_held_while_the_store_is_away(tmp_path: Path) -> None:
     """Nothing is lost, nothing more is leased, and it goes on when the store is back."""
     faulty: list[Faulty] = []

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.shows import shows
 from tests.unit.runtime.bench import APNS, FCM
 from tests.unit.runtime.timed import AWAY, LATER, TAKEN, TimedBench
 from waypost.domain.breaker import BreakerRules
@@ -28,6 +29,7 @@ def bench(tmp_path: Path) -> TimedBench:
     return TimedBench(tmp_path / "worker_slots")
 
 
+@shows("S1-16", "S1-65", "S1-66", "S3-103")
 async def test_an_outage_of_ten_minutes_loses_nothing(bench: TimedBench) -> None:
     """What waits for the breaker spends no retry, also what probes it; all of it is sent afterwards (S3-103)."""
     bench.rules = BreakerRules(failures_to_open=3, ramp_start=2)
@@ -46,6 +48,7 @@ async def test_an_outage_of_ten_minutes_loses_nothing(bench: TimedBench) -> None
     assert [(await bench.receipt(each)).status for each in told] == [DeliveryStatus.SENT] * 12
 
 
+@shows("S3-103")
 async def test_a_lone_notification_outlasts_an_outage(bench: TimedBench) -> None:
     """Its own few failures over ten seconds open the breaker, so its retries are not spent on a dead provider."""
     bench.rules = BreakerRules()
@@ -60,6 +63,7 @@ async def test_a_lone_notification_outlasts_an_outage(bench: TimedBench) -> None
     assert (await bench.receipt(told)).status is DeliveryStatus.SENT
 
 
+@shows("S1-125")
 async def test_a_quota_that_is_used_up_pauses_the_whole_credential_and_no_other(bench: TimedBench) -> None:
     """After three 429 of the project nothing goes to FCM for its time; APNs goes on (requirements S1-125)."""
     bench.fcm.answer = lambda delivery: Throttled("QUOTA_EXCEEDED", 60_000, whole=True)
@@ -137,6 +141,7 @@ async def test_a_backlog_behind_open_breakers_is_leased_at_a_trickle(bench: Time
     assert taken == [TRICKLE, 2 * TRICKLE, 2 * TRICKLE + 1]
 
 
+@shows("S3-103")
 async def test_no_delivery_makes_every_probe(bench: TimedBench) -> None:
     """One that always fails does not keep the breaker open: the next probe is another's."""
     bench.rules = BreakerRules(failures_to_open=3, ramp_start=2)
@@ -151,6 +156,7 @@ async def test_no_delivery_makes_every_probe(bench: TimedBench) -> None:
     assert (await bench.receipt(told)).status is DeliveryStatus.SENT
 
 
+@shows("S3-105")
 async def test_a_storm_of_throttling_ends_fully_delivered(bench: TimedBench) -> None:
     """Every second answer is a 429 (requirements S3-105)."""
     turns = itertools.count()

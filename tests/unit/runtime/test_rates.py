@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.shows import shows
 from tests.unit.domain import made
 from tests.unit.runtime.bench import FCM
 from tests.unit.runtime.timed import TimedBench
@@ -52,6 +53,7 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path / "worker_slots")
 
 
+@shows("S4-27", "S4-31")
 async def test_an_empty_bucket_parks_without_a_call_and_what_comes_refills_it(bench: Bench) -> None:
     """No attempt and no retry is spent, and APNs knows nothing of it (requirements S4-27, S4-30, S4-31)."""
     bench.limit(Rate(TokenBucket(10, 2)))
@@ -85,6 +87,7 @@ async def test_what_expires_first_comes_back_first_and_what_is_new_after_it(benc
     assert [each.id for each in bench.fcm.sent] == [first, early, new, late]
 
 
+@shows("S4-75")
 async def test_what_was_scheduled_is_delivered_as_what_is_immediate(bench: Bench) -> None:
     """Requirements S4-75: by the same lane, under the same limit, with the same receipt and events."""
     bench.limit(Rate(TokenBucket(1, 0.1)))
@@ -119,6 +122,7 @@ async def test_what_waits_expires_at_its_time(bench: Bench) -> None:
     assert (await bench.receipt(told[1], Channel("fcm"))).status is DeliveryStatus.EXPIRED
 
 
+@shows("S4-19", "S4-31")
 async def test_where_the_profile_says_so_waiting_spends_a_retry(bench: Bench) -> None:
     """Requirements S4-31: the count goes up, the wait is the bucket's or the policy's, and the end is a dead letter."""
     bench.retry = RetryRules(POLICIES["s4_simple"], throttle_counts_as_retry=True)

@@ -11,6 +11,7 @@ import pytest_asyncio
 from tests.contract.bench import Bench, again, sent, targets
 from tests.contract.stores import MemoryUnderTest
 from tests.memory.sending_records import MemorySendingRecords
+from tests.shows import shows
 from waypost.domain.delivery import FailureClass
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import NotificationId
@@ -70,6 +71,7 @@ async def settled(place: Place, lease: Lease, *changes: Change, count: int = 1) 
     assert await place.leases.settle(lease, [Settled(item.notification, changes, listed)]) == []
 
 
+@shows("S4-37", "S4-38")
 async def test_the_record_follows_an_attempt(place: Place) -> None:
     """S4-25, S4-36, S4-37, S4-38: processing, failed, processing again, delivered."""
     made = await place.accepted()
@@ -85,6 +87,7 @@ async def test_the_record_follows_an_attempt(place: Place) -> None:
     assert await place.status(made) == N.SENT
 
 
+@shows("S4-25")
 async def test_what_failed_for_good_has_failed_in_both(place: Place) -> None:
     """S4-25."""
     made = await place.accepted()
@@ -93,6 +96,7 @@ async def test_what_failed_for_good_has_failed_in_both(place: Place) -> None:
     assert (await place.status(made), await place.record(made)) == (N.FAILED, (R.FAILED, 0))
 
 
+@shows("S4-35")
 async def test_what_another_seems_to_be_at_is_given_back_until_its_lock_ends(place: Place) -> None:
     """S4-35, S4-16: it is not acknowledged, and nothing is lost when that worker died."""
     made, free = await place.accepted(), await place.accepted(user="bob")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.shows import shows
 from tests.unit.runtime.timed import AWAY, LATER, TimedBench
 from waypost.domain.channel import Channel
 from waypost.domain.content import Urgency
@@ -29,6 +30,7 @@ def bench(tmp_path: Path) -> TimedBench:
     return TimedBench(tmp_path / "worker_slots")
 
 
+@shows("S1-05", "S1-08")
 @pytest.mark.parametrize("failures", range(6))
 async def test_a_transient_failure_is_retried_until_accepted(bench: TimedBench, failures: int) -> None:
     bench.answers(*[AWAY] * failures)
@@ -42,6 +44,7 @@ async def test_a_transient_failure_is_retried_until_accepted(bench: TimedBench, 
     assert bench.attempts_s == [0, 1, 3, 7, 15, 31][: failures + 1]
 
 
+@shows("S1-55", "S1-65", "S1-71", "S1-121", "S4-25")
 @pytest.mark.parametrize(("outcome", "base_s"), [(AWAY, 1), (SILENT, 5)])
 async def test_after_five_retries_it_is_a_dead_letter(bench: TimedBench, outcome: Outcome, base_s: int) -> None:
     """An unknown answer reads as no answer (requirements S1-71); after a time-out the waits begin at 5 s (S1-121)."""
@@ -57,6 +60,7 @@ async def test_after_five_retries_it_is_a_dead_letter(bench: TimedBench, outcome
     assert await bench.letters() == [receipt.code]
 
 
+@shows("S1-08", "S1-17", "S1-55", "S1-59", "S1-65", "S4-19")
 @pytest.mark.parametrize("outcome", [REFUSED, GONE])
 async def test_a_terminal_failure_is_one_dead_letter_and_never_retried(bench: TimedBench, outcome: Outcome) -> None:
     bench.apns.answer = lambda delivery: outcome
@@ -72,6 +76,7 @@ async def test_a_terminal_failure_is_one_dead_letter_and_never_retried(bench: Ti
     assert await bench.letters() == [receipt.code]
 
 
+@shows("S1-65", "S1-125")
 async def test_a_throttled_delivery_waits_as_told_and_spends_no_retry(bench: TimedBench) -> None:
     """Or longer, once our own back-off (1 s, doubled) has grown longer than that."""
     bench.answers(*[LATER] * 5)
@@ -86,6 +91,7 @@ async def test_a_throttled_delivery_waits_as_told_and_spends_no_retry(bench: Tim
     assert (receipt.status, receipt.retries, receipt.throttles) == (DeliveryStatus.SENT, 0, 5)
 
 
+@shows("S0-06", "S1-53", "S1-54")
 async def test_only_the_device_that_failed_is_tried_again(bench: TimedBench) -> None:
     """And on its own channel: the other device gets nothing more (requirements S1-53, S1-54)."""
     bench.answers(AWAY, AWAY)
@@ -98,6 +104,7 @@ async def test_only_the_device_that_failed_is_tried_again(bench: TimedBench) -> 
     assert (await bench.detail(told)).record.status is NotificationStatus.SENT
 
 
+@shows("S1-58", "S1-60", "S3-48", "S3-56", "S3-57")
 async def test_a_receipt_is_current_after_each_attempt(bench: TimedBench) -> None:
     """Count, last attempt, next retry, and at the end when it was sent and resolved (requirements S1-60)."""
     bench.answers(AWAY, SILENT)
@@ -123,6 +130,7 @@ async def test_a_receipt_is_current_after_each_attempt(bench: TimedBench) -> Non
     ]
 
 
+@shows("S1-32")
 async def test_each_failure_is_one_event_in_the_journal(bench: TimedBench) -> None:
     bench.answers(AWAY, SILENT)
     await bench.register("ann", Channel("apns"))
@@ -138,6 +146,7 @@ async def test_each_failure_is_one_event_in_the_journal(bench: TimedBench) -> No
     ]
 
 
+@shows("S1-08", "S1-94")
 async def test_nothing_is_sent_after_the_end_of_its_time(bench: TimedBench) -> None:
     """Retries that would outlast it end `expired` (requirements S1-94)."""
     bench.apns.answer = lambda delivery: AWAY
@@ -150,6 +159,7 @@ async def test_nothing_is_sent_after_the_end_of_its_time(bench: TimedBench) -> N
     assert (await bench.detail(told)).record.status is NotificationStatus.EXPIRED
 
 
+@shows("S2-38")
 async def test_the_low_policy_drops_after_two_retries_and_leaves_no_letter(bench: TimedBench) -> None:
     bench.under("s2_low")
     bench.apns.answer = lambda delivery: AWAY
@@ -163,6 +173,7 @@ async def test_the_low_policy_drops_after_two_retries_and_leaves_no_letter(bench
     assert await bench.letters() == []
 
 
+@shows("S2-37")
 async def test_the_critical_policy_tries_for_ten_minutes(bench: TimedBench) -> None:
     bench.retry = RetryRules(by_urgency={Urgency.CRITICAL: POLICIES["s2_critical"]})
     bench.apns.answer = lambda delivery: AWAY

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.shows import shows
 from tests.unit.runtime.timed import AWAY, TAKEN, TimedBench
 from waypost.domain.channel import Channel
 from waypost.domain.outcome import Throttled
@@ -21,6 +22,7 @@ def bench(tmp_path: Path) -> TimedBench:
     return TimedBench(tmp_path / "worker_slots")
 
 
+@shows("S3-61", "S3-62", "S3-64", "S3-65")
 async def test_the_sweep_retries_at_once_after_5_and_after_15_minutes_and_then_never(bench: TimedBench) -> None:
     bench.under("s3_sweep")
     bench.apns.answer = lambda delivery: AWAY
@@ -38,6 +40,7 @@ async def test_the_sweep_retries_at_once_after_5_and_after_15_minutes_and_then_n
     assert (await bench.detail(told)).record.status is NotificationStatus.FAILED
 
 
+@shows("S3-62")
 async def test_the_sweep_leaves_alone_what_is_a_day_old(bench: TimedBench) -> None:
     """Even where it was accepted for longer: its attempts end with its first day."""
     bench.under("s3_sweep")
@@ -51,6 +54,7 @@ async def test_the_sweep_leaves_alone_what_is_a_day_old(bench: TimedBench) -> No
     assert (await bench.receipt(told)).status is DeliveryStatus.FAILED
 
 
+@shows("S3-62", "S3-63")
 async def test_the_sweep_takes_the_oldest_first_and_one_failure_stops_no_other(bench: TimedBench) -> None:
     """The count is raised before the retry is sent; the second of three fails again, the others are sent."""
     bench.under("s3_sweep")

@@ -16,6 +16,7 @@ from tests.memory.bulk import MemoryBulk
 from tests.memory.dedup import MemoryDedup
 from tests.memory.erasures import MemoryErasures
 from tests.memory.retention import MemoryRetention
+from tests.shows import shows
 from tests.unit.runtime.bench import APNS, APP, LaneBench, until
 from waypost.domain.backlog import Backlog, Full
 from waypost.domain.breaker import BreakerState
@@ -170,6 +171,7 @@ async def test_work_of_which_the_word_was_lost_is_done(bench: LaneBench) -> None
         await until(lambda: bench.statuses(told) == {Channel("apns"): DeliveryStatus.SENT})
 
 
+@shows("S3-61", "S3-62")
 @pytest.mark.parametrize(("period_s", "is_again"), [(0.01, True), (300, False)])
 async def test_what_is_due_is_looked_for_as_often_and_as_much_at_a_time_as_is_set(
     bench: LaneBench, monkeypatch: pytest.MonkeyPatch, period_s: float, is_again: bool
@@ -283,6 +285,7 @@ class Depths(Silent):
             self.of[labels["lane"]] = value
 
 
+@shows("S3-91")
 async def test_the_depth_of_each_lane_is_what_waits_in_it(bench: LaneBench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Requirements S3-91: five wait while nobody can lease, and none afterwards."""
     bench.telemetry = depths = Depths()

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.shows import shows
 from tests.unit.adapters.deliveries import NOW
 from waypost.channels.apns import credentials
 from waypost.channels.apns.credentials import SHORTEST_USE_MS, SLOT_MS, ProviderTokens, identify
@@ -26,6 +27,7 @@ def tokens() -> ProviderTokens:
     return ProviderTokens(KEY, "ABCDE12345", "FGHIJ67890")
 
 
+@shows("S1-99")
 def test_a_provider_token_is_what_apple_describes_and_another_library_verifies_it() -> None:
     token = tokens().at(NOW)
     assert jwt.get_unverified_header(token) == {"alg": "ES256", "kid": "ABCDE12345"}
@@ -37,6 +39,7 @@ def test_all_processes_with_one_key_present_one_token() -> None:
     assert tokens().at(NOW) == tokens().at(later(SLOT, SLOT_MS - 1))
 
 
+@shows("S1-101")
 def test_a_token_is_signed_once_and_renewed_after_its_slot() -> None:
     ours = tokens()
     first = ours.at(SLOT)
@@ -46,6 +49,7 @@ def test_a_token_is_signed_once_and_renewed_after_its_slot() -> None:
     assert ours.at(later(SLOT, SLOT_MS + MINUTE_MS)) is second
 
 
+@shows("S1-101")
 def test_a_thousand_sends_at_the_moment_of_renewal_sign_one_token(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requirements S1-101: all on the event loop, from which each sender takes its token."""
     ours, signed = tokens(), []

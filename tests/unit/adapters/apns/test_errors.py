@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.shows import shows
 from tests.tables import AddRow
 from tests.unit.adapters.deliveries import IOS_TOKEN, NOW, answer, delivery
 from tests.unit.adapters.error_rows import add_error_row, reach_of, rest_after
@@ -217,6 +218,7 @@ def test_a_dead_token_carries_the_time_of_its_death() -> None:
     )
 
 
+@shows("S3-58")
 def test_only_the_listed_codes_forget_a_token() -> None:
     assert ApnsSettings(key_file="k", key_id="ABCDE12345", team_id="FGHIJ67890", topic="x").dead_token_codes == DEAD
     body = b'{"reason":"BadDeviceToken"}'
@@ -225,6 +227,7 @@ def test_only_the_listed_codes_forget_a_token() -> None:
     assert isinstance(read(answer(410, b'{"reason":"ExpiredToken"}'), ("Unregistered",)), Refused)
 
 
+@shows("S3-58")
 @pytest.mark.parametrize(
     ("status", "reason"), [(400, "BadDeviceToken"), (410, "Unregistered"), (400, "DeviceTokenNotForTopic")]
 )
@@ -253,6 +256,7 @@ def test_retry_after_is_honoured(status: int, reason: str) -> None:
     assert got.wait_ms == 17_000
 
 
+@shows("S1-76")
 def test_a_shutdown_waits_five_to_ten_seconds() -> None:
     got = read(answer(503, b'{"reason":"Shutdown"}'))
     assert isinstance(got, Unreachable)

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.shows import shows
 from tests.unit.adapters.deliveries import NOW, TEXT_ID, notification
 from waypost.channels.apns.payload import faults, fitted_collapse_id, render
 from waypost.channels.apns.settings import ApnsSettings
@@ -44,6 +45,7 @@ def body(what: Notification) -> dict[str, Any]:
     return decoded
 
 
+@shows("S1-48", "S3-53")
 @pytest.mark.parametrize(
     ("urgency", "priority"),
     [(Urgency.CRITICAL, "10"), (Urgency.HIGH, "10"), (Urgency.NORMAL, "10"), (Urgency.LOW, "5")],
@@ -57,6 +59,7 @@ def test_urgency_is_the_priority_of_a_visible_notification(urgency: Urgency, pri
     }
 
 
+@shows("S1-50")
 @pytest.mark.parametrize("urgency", list(Urgency))
 def test_a_silent_notification_is_background_with_priority_5_whatever_its_urgency(urgency: Urgency) -> None:
     silent = notification(Content(data={"sync": True}), kind=Kind.SILENT, urgency=urgency)
@@ -91,6 +94,7 @@ def test_overrides_are_laid_over_key_by_key() -> None:
     assert got == {"aps": {"alert": {"title": "T"}, **aps}, "extra": [1], "waypost_id": TEXT_ID}
 
 
+@shows("S1-50")
 def test_nothing_visible_leaves_with_a_silent_notification_and_our_id_stays() -> None:
     override = {"aps": {"alert": "x", "badge": 1, "sound": "y", "thread-id": "t"}, "waypost_id": "other"}
     silent = notification(Content(title="T", overrides={Channel("apns"): override}), kind=Kind.SILENT)

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.shows import shows
 from tests.unit.adapters.deliveries import NOW, TEXT_ID, notification
 from waypost.channels.apns.payload import Rendering, faults, rendered
 from waypost.channels.apns.push_types import RULES
@@ -218,6 +219,7 @@ def test_a_critical_alert_sounds_although_the_device_is_muted() -> None:
     assert rendering(CRITICAL, ENTITLED).note == ""
 
 
+@shows("S1-49")
 @pytest.mark.parametrize("level", ["time-sensitive", "active"])
 def test_without_the_entitlement_it_is_downgraded_and_the_record_says_so(level: str) -> None:
     settings = msgspec.structs.replace(SETTINGS, critical_fallback=level)
@@ -229,6 +231,7 @@ def test_without_the_entitlement_it_is_downgraded_and_the_record_says_so(level: 
     assert rendering(CRITICAL, settings).note.startswith(f"sent as {level}: the setting critical_alerts is off")
 
 
+@shows("S1-49")
 def test_without_the_entitlement_it_is_refused_where_the_setting_says_so() -> None:
     settings = msgspec.structs.replace(SETTINGS, critical_fallback="refuse")
     refused = rendered(rendered_for(message_of(CRITICAL), APNS), settings, NOW)

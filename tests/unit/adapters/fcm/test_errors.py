@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.shows import shows
 from tests.tables import AddRow
 from tests.unit.adapters.deliveries import ANDROID_TOKEN, NOW, answer, delivery, fresh_ids, notification
 from tests.unit.adapters.error_rows import add_error_row, rest_after
@@ -121,6 +122,7 @@ def test_success_names_the_message() -> None:
     assert read(answer(200, b"")) == Taken("")
 
 
+@shows("S1-75")
 def test_a_quota_waits_as_told_or_at_least_a_minute_and_then_longer() -> None:
     assert read(error(429, "RESOURCE_EXHAUSTED", retry_after="5")) == Throttled("RESOURCE_EXHAUSTED", 5_000, whole=True)
     assert read(error(429, "RESOURCE_EXHAUSTED")) == Throttled("RESOURCE_EXHAUSTED", 60_000, whole=True)
@@ -186,6 +188,7 @@ def test_what_failed_together_comes_back_apart() -> None:
 INVALID_TOKEN = "The registration token is not a valid FCM registration token"
 
 
+@shows("S3-58")
 @pytest.mark.parametrize(
     ("result", "smart", "remove", "refuse"),
     [

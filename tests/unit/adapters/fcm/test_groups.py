@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
+from tests.shows import shows
 from waypost.channels.fcm.groups import LARGEST, WINDOW_S, Group
 
 
@@ -86,6 +87,7 @@ def test_nothing_overtakes_what_waits_already(bench: Bench) -> None:
     assert bench.handed_over == [[1]]
 
 
+@shows("S1-85", "S3-52")
 def test_the_500th_message_hands_the_group_over_without_a_timer(bench: Bench) -> None:
     """Requirements S1-83 and S1-85."""
     bench.group.add(range(LARGEST - 1))
@@ -95,6 +97,7 @@ def test_the_500th_message_hands_the_group_over_without_a_timer(bench: Bench) ->
     assert not bench.running
 
 
+@shows("S1-83", "S3-52")
 def test_more_than_a_group_goes_as_groups_and_the_rest_waits(bench: Bench) -> None:
     bench.group.add(range(1200))
     assert [len(group) for group in bench.handed_over] == [500, 500]
@@ -102,6 +105,7 @@ def test_more_than_a_group_goes_as_groups_and_the_rest_waits(bench: Bench) -> No
     assert len(bench.running) == 1
 
 
+@shows("S1-84")
 def test_a_group_that_is_not_full_is_handed_over_when_its_window_ends(bench: Bench) -> None:
     """Requirements S1-84: 500 ms after its first message."""
     bench.group.add([1])
@@ -114,6 +118,7 @@ def test_a_group_that_is_not_full_is_handed_over_when_its_window_ends(bench: Ben
     assert len(bench.running) == 1
 
 
+@shows("S1-84")
 def test_an_empty_window_hands_over_nothing(bench: Bench) -> None:
     bench.group.flush()
     bench.group.add([])

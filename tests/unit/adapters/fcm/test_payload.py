@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.shows import shows
 from tests.unit.adapters.deliveries import ANDROID_TOKEN, NOW, TEXT_ID, notification
 from waypost.channels.fcm.payload import faults, render
 from waypost.channels.fcm.settings import CHANNEL
@@ -138,6 +139,7 @@ def test_what_is_shown_wakes_the_device_unless_its_urgency_is_low(urgency: Urgen
     assert message(notification(Content(title="T"), urgency=urgency))["android"]["priority"] == priority
 
 
+@shows("S1-50")
 def test_nothing_visible_leaves_with_a_silent_notification() -> None:
     override = {"notification": {"title": "x"}, "android": {"notification": {"title": "x"}}}
     silent = notification(Content(overrides={Channel("fcm"): override}), kind=Kind.SILENT)

@@ -9,6 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
+from tests.shows import shows
 from waypost.channels.push.signing import read_p256, signed_es256
 from waypost.domain.errors import ConfigurationError
 
@@ -27,6 +28,7 @@ def pem(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> bytes:
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
+@shows("S1-102")
 @pytest.mark.parametrize(
     "content",
     [

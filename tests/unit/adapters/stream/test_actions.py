@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from tests.shows import shows
 from tests.unit.adapters.deliveries import ANDROID_TOKEN, delivery
 from tests.unit.adapters.error_rows import rest_after
 from waypost.channels.fcm.errors import outcome_of
@@ -34,6 +35,7 @@ def change(status: int, code: str) -> Change:
     return change_of(tried, outcome, RetryRules(POLICIES["s0_stream"]), NOW, 0.5, NOW, rest_after(outcome))
 
 
+@shows("S0-14", "S0-15", "S0-35")
 @pytest.mark.parametrize(
     ("status", "code", "action", "alerts"),
     [

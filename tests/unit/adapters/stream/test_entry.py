@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from tests.shows import shows
 from waypost.compat.jobs_stream.actions import TokenAction
 from waypost.compat.jobs_stream.entry import JobEntry, LogStatus, Note, Tried, after, begun, id_of, note_of, status_of
 from waypost.domain.channel import Channel
@@ -41,6 +42,7 @@ def fresh() -> JobEntry:
     return begun(JobEntry("1-1", 1, Job("u"), Note("7")))
 
 
+@shows("S0-35")
 def test_it_is_open_until_each_device_has_its_outcome() -> None:
     entry, stale = after(fresh(), settled((0, Sent("x")), (2, Forget("UNREGISTERED", NOW, letter=False))))
     assert entry.waiting == {1}
@@ -84,6 +86,7 @@ def test_what_waits_stays_in_hand_until_its_time() -> None:
     assert begun(entry).resumes_at is None
 
 
+@shows("S0-19")
 @pytest.mark.parametrize(
     ("outcomes", "status"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from tests.shows import shows
 from tests.unit.adapters.deliveries import NID, TEXT_ID, notification
 from waypost.channels.push.payload import named
 from waypost.channels.webhook.body import render
@@ -21,6 +22,7 @@ def said(content: Content, body_format: BodyFormat, kind: Kind = Kind.VISIBLE) -
     return msgspec.json.decode(named(render(message, body_format), NID))
 
 
+@shows("S4-49")
 def test_our_own_body() -> None:
     content = msgspec.structs.replace(RICH, actions=(Action("yes", "Yes"),), collapse_key="order7")
     assert said(content, BodyFormat.STANDARD) == {

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from tests.shows import shows
 from tests.unit.adapters.deliveries import NOW, answer
 from waypost.channels.webhook.errors import outcome_of
 from waypost.domain.outcome import Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
 from waypost.http2 import Lost, Unknown, Unsent
 
 
+@shows("S4-45", "S4-46")
 @pytest.mark.parametrize(
     ("statuses", "want"),
     [
