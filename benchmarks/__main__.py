@@ -25,6 +25,7 @@ from benchmarks import (
     isolation,
     kernel,
     limits,
+    live,
     look_ups,
     peers,
     receipts,
@@ -51,6 +52,7 @@ MAIN: dict[str, Callable[[], list[Row]]] = {
     "streams": streams_door.run,
     "recording": recording.run,
     "receipts": receipts.run,
+    "live": live.run,
     "grpc": grpc_door.run,
     "peers": peers.run,
 }

@@ -15,6 +15,7 @@ import aiohttp
 import pytest
 
 from tests.journeys.harness import DEADLINE_S, Json, Service, running, until
+from tests.shows import shows
 
 pytestmark = pytest.mark.asyncio
 
@@ -118,6 +119,7 @@ async def followed(service: Service, user: str, count: int, messages: list[Json]
                         return
 
 
+@shows("S2-11")
 async def test_a_feed_is_followed_over_kill_9_without_a_gap_or_a_repeat(tmp_path: Path) -> None:
     """Each worker in turn, so whoever holds the connection dies, and whoever reads the journal."""
     async with running(tmp_path, start=False, workers=2) as service:
@@ -136,6 +138,7 @@ async def test_a_feed_is_followed_over_kill_9_without_a_gap_or_a_repeat(tmp_path
             await follows
         entries = [each["entry"]["id"] for each in messages if each["type"] == "entry"]
         assert sorted(entries) == sorted(sent)
+        assert (messages[0]["type"], messages[0]["unread"], messages[1]["unread"]) == ("hello", 0, 1)
         assert entries == list(reversed(await shown(service, "ann", 90)))
 
 

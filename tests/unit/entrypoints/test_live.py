@@ -291,7 +291,8 @@ async def test_an_event_stream_says_the_same_with_ids_to_go_on_from(bench: Bench
     hello, entry, rest = wire.written.decode().split("\n\n")
     assert hello.startswith("id: ") and rest == ""
     head, data = entry.split("\ndata: ")
-    assert msgspec.json.decode(data) == {"type": "entry", "cursor": head.removeprefix("id: "), "entry": made}
+    cursor = head.removeprefix("id: ")
+    assert msgspec.json.decode(data) == {"type": "entry", "cursor": cursor, "entry": made, "unread": 1, "unseen": 1}
 
 
 async def test_the_oldest_connection_of_a_user_makes_room(bench: Bench) -> None:

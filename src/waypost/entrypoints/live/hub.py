@@ -218,25 +218,28 @@ class Hub:
                 self._woken.set()
             except Exception as surprise:  # noqa: BLE001 - what is wrong with one entry must not end the telling of others
                 self._telemetry.event(Event.STAGE_FAILED, stage="live", error=type(surprise).__name__)
+                await asyncio.sleep(AGAIN_S)
 
     async def _tell_news(self) -> None:
         """Read what was brought, and tell those who follow it."""
         news = [self._news.popleft() for _ in range(min(len(self._news), READERS_AT_ONCE))]
         if not news:
             return
+        readers = list(dict.fromkeys(reader for reader, _ in news))
         try:
-            entries = {
-                each.record.notification.id: each for each in await self._feed.entries([each[1] for each in news])
-            }
+            found = await self._feed.entries([each[1] for each in news])
+            counts = dict(zip(readers, await self._feed.counts(readers), strict=True))
         except BaseException:
             for reader, _ in news:
                 for each in self._of(reader):
                     self.read_for(each)
             raise
+        entries = {each.record.notification.id: each for each in found}
         for reader, notification_id in news:
             entry = entries.get(notification_id)
             if entry is not None:
-                message = self._message(entry)
+                new = counts[reader]
+                message = self._message(entry, unread=new.unread, unseen=new.unseen)
                 for each in self._of(reader):
                     each.take(entry.place, message)
 
@@ -286,8 +289,8 @@ class Hub:
         if connection.is_missing and not connection.is_paused:
             self.read_for(connection)
 
-    def _message(self, entry: Entry) -> LiveMessage:
-        return LiveMessage("entry", entry.place, entry=self._view(entry))
+    def _message(self, entry: Entry, **counts: int) -> LiveMessage:
+        return LiveMessage("entry", entry.place, entry=self._view(entry), **counts)
 
     async def _ping_on(self) -> None:
         while True:
