@@ -128,6 +128,7 @@ CALLS: Mapping[str, Answers] = {
     "POST /v1/users/{user_id}/contacts/{kind}/send-code": Answers(404, 404, 404),
     "DELETE /v1/users/{user_id}": Answers(202, 202),
     "GET /v1/audit": Answers(200, 200),
+    "GET /v1/balance": Answers(200, 200),
     "GET /v1/alerts": Answers(200, 200),
     "POST /v1/alerts/{notification_id}/retry": Answers(404, 404),
     "POST /v1/alerts/{notification_id}/resolve": Answers(404, 404),

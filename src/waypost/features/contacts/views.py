@@ -56,7 +56,7 @@ class SentCode(Struct, frozen=True):
 class EnteredCode(Struct, frozen=True, forbid_unknown_fields=True):
     """The code as its reader entered it."""
 
-    code: Annotated[str, Meta(pattern=r"^[0-9]{6}$", examples=["123456"])]
+    code: Annotated[str, Meta(max_length=6, pattern=r"^[0-9]{6}(?!\n)$", examples=["123456"])]
 
 
 class ContactList(Struct, frozen=True):

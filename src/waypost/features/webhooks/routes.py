@@ -47,7 +47,7 @@ from waypost.ports.views import NotificationDetail
 REPLAY_LIMIT = 500
 """Events of one replay, or of one page of it."""
 
-Endpoint = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+Endpoint = Annotated[str, Meta(max_length=64, pattern=r"^[0-9a-f]{64}(?!\n)$")]
 EndpointGiven = Annotated[
     str | None,
     QueryParameter(
