@@ -115,7 +115,7 @@ def test_the_client_alone_sends_through_an_installed_waypost(folder: Path, servi
     python = environment(folder, "caller", client_alone) / "python"
     (packages,) = (folder / "caller" / "lib").glob("python*/site-packages")
     assert {path.name.split("-")[0] for path in packages.iterdir()} == {"waypost_client"}
-    add, *_ = [line for line in PAGE.splitlines() if line.startswith("waypost devices add")]
+    add, *_ = [line for line in PAGE.splitlines() if "waypost devices add" in line]
     ran(["bash", "-ec", add], folder, service)
     said = [
         ran([python, "-I", "-c", program.replace(URL, service["WAYPOST_URL"])], folder, service)

@@ -73,11 +73,12 @@ def needs_intent(delivery: Delivery) -> bool:
     return delivery.guarantee is Guarantee.AT_MOST_ONCE
 
 
-def intent_deadline(request_timeout_ms: int, now: Instant) -> Instant:
-    """Return when an intent that is recorded *now* is closed as unknown unless it is settled."""
-    return later(now, request_timeout_ms + INTENT_MARGIN_MS)
+def intent_lasts_ms(request_timeout_ms: int) -> int:
+    """Return for how long an intent stands, milliseconds: then it is closed as unknown unless it is settled."""
+    return request_timeout_ms + INTENT_MARGIN_MS
 
 
 def intent_for(delivery: Delivery, request_timeout_ms: int, now: Instant) -> Change:
     """Record an attempt that is about to be made."""
-    return Change(delivery.n, delivery.attempt, Intent(intent_deadline(request_timeout_ms, now)), now)
+    deadline = later(now, intent_lasts_ms(request_timeout_ms))
+    return Change(delivery.n, delivery.attempt, Intent(deadline), now)

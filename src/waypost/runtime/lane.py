@@ -13,8 +13,8 @@ from waypost.domain.ids import NotificationId, format_id
 from waypost.domain.notification import Lane
 from waypost.domain.outcome import Outcome, Taken, outcome_name
 from waypost.domain.settlement import Change, Expired, Unstarted
-from waypost.domain.time import Instant
-from waypost.pipeline.deliver import admit, intent_deadline, intent_for, needs_intent
+from waypost.domain.time import SECOND_MS, Instant
+from waypost.pipeline.deliver import admit, intent_for, intent_lasts_ms, needs_intent
 from waypost.pipeline.settle import change_of
 from waypost.ports.work import Lease, Settled, WorkItem
 from waypost.runtime.concurrency import Concurrency, Handed
@@ -117,14 +117,14 @@ class LaneLoop(LeaseLoop):
         by_dispatch: dict[Dispatch, list[Delivery]] = {}
         for delivery in deliveries:
             by_dispatch.setdefault(self._dispatches[_key(delivery)], []).append(delivery)
-        recorded_at = self._context.clock.now()
-        intents = [self._intents(dispatch, of_dispatch, recorded_at) for dispatch, of_dispatch in by_dispatch.items()]
+        now, recorded_s = self._context.clock.now(), self._context.clock.monotonic()
+        intents = [self._intents(dispatch, of_dispatch, now) for dispatch, of_dispatch in by_dispatch.items()]
         stale = {(each.notification_id, each.n) for each in await self._context.settler.write(lease, intents)}
         going: list[Delivery] = []
         for delivery in deliveries:
             if _key(delivery) in stale:
                 self._call_off(delivery)
-            elif (late := self._too_late(delivery, recorded_at)) is not None:
+            elif (late := self._too_late(delivery, recorded_s)) is not None:
                 dispatch = self._call_off(delivery)
                 dispatch.changes.append(late)
                 self._context.settler.add(dispatch)
@@ -132,15 +132,16 @@ class LaneLoop(LeaseLoop):
                 going.append(delivery)
         return going
 
-    def _too_late(self, delivery: Delivery, recorded_at: Instant) -> Change | None:
-        """Return what becomes of an attempt, on record since *recorded_at*, for which it is too late by now.
+    def _too_late(self, delivery: Delivery, recorded_s: float) -> Change | None:
+        """Return what becomes of an attempt, on record since *recorded_s*, for which it is too late by now.
 
-        Past its intent's deadline it counts as unknown, as it would if this process had died: it is not made then.
+        Past its intent's time it counts as unknown, as it would if this process had died: it is not made then. That
+        is measured by the clock that never goes back: a step of the wall clock makes nothing late.
         """
         now = self._context.clock.now()
         if is_expired(delivery.message, delivery.attempt, now):
             return Change(delivery.n, delivery.attempt, Expired(), now)
-        if now >= intent_deadline(self._timeout_ms(delivery), recorded_at):
+        if (self._context.clock.monotonic() - recorded_s) * SECOND_MS >= intent_lasts_ms(self._timeout_ms(delivery)):
             return Change(delivery.n, delivery.attempt, Unstarted(), now)
         return None
 
