@@ -24,7 +24,7 @@ class MemoryJournal:
 
     async def advance(self, reader: str, position: int) -> None:
         """See Journal."""
-        self._store.positions[reader] = position
+        self._store.positions[reader] = max(position, self._store.positions.get(reader, 0))
 
     async def drop_before(self, position: int, n: int) -> int:
         """See Journal."""

@@ -28,7 +28,7 @@ class Journal(Protocol):
         ...
 
     async def advance(self, reader: str, position: int) -> None:
-        """Store the position of *reader*."""
+        """Store the position of *reader*, unless it stands further on: a process that stood still says so late."""
         ...
 
     async def drop_before(self, position: int, n: int) -> int:

@@ -22,6 +22,10 @@ _DROP = "DELETE FROM journal WHERE position > ? AND position <= ?"
 DROPPED = "journal dropped"
 """The name of the place up to which nothing is left; nothing comes in behind what every reader has passed."""
 
+_ADVANCE = (
+    "INSERT INTO reader (name, position) VALUES (?, ?)"
+    " ON CONFLICT (name) DO UPDATE SET position = excluded.position WHERE reader.position < excluded.position"
+)
 _HORIZON = "SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint)"
 _DROP_ARRIVALS = "DELETE FROM arrival WHERE tx >= ? AND tx < ?"
 _HEARD_S = 120.0
@@ -89,8 +93,7 @@ def _read(connection: Connection, after: int, n: int) -> list[Row]:
 
 
 def _advance(transaction: Transaction, positions: Sequence[tuple[str, int]]) -> list[None]:
-    for reader, position in positions:
-        reach(transaction.connection, reader, position)
+    transaction.connection.executemany(_ADVANCE, positions)
     return [None] * len(positions)
 
 
