@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -11,6 +11,9 @@ from waypost.domain.ids import AppId, NotificationId, UserId
 from waypost.domain.time import Instant
 from waypost.domain.words import Words
 from waypost.ports.views import NotificationRecord
+
+PLACES_A_ROW: Final = 1_000_000
+"""The places that one row of the journal has, more than it has moves: so they grow as its positions do."""
 
 
 class Mark(Words):

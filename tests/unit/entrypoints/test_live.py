@@ -104,7 +104,7 @@ class Bench:
     def join(self, kind: type[Connection] = WebSocket, since: str | None = None, cut_at: int | None = None) -> Wire:
         """Connect to the feed of ann."""
         wire = Wire(cut_at)
-        place = None if since is None else cursors.number(since)
+        place = None if since is None else cursors.place(since)
         wire.protocol = kind(self.hub, ANN, "127.0.0.1", place, ends_s=self.clock.monotonic() + 3600)
         self.hub.join(wire.protocol, wire)
         return wire
@@ -177,7 +177,7 @@ async def test_a_session_that_is_cut_at_any_byte_goes_on_without_a_gap_or_a_repe
 async def session(bench: Bench, cut_at: int | None) -> int:
     """Read, be cut after so many bytes, go on from what was read whole; return how many bytes were written before."""
     (counts,) = await bench.feed.counts([ANN])
-    since = cursors.of_number(counts.newest)
+    since = cursors.of_place(counts.newest)
     first = bench.join(since=since, cut_at=cut_at)
     await settled()
     known = await bench.bring()
@@ -197,9 +197,24 @@ async def session(bench: Bench, cut_at: int | None) -> int:
     return written
 
 
+async def test_who_names_a_place_of_before_the_store_was_moved_lists_the_feed(bench: Bench) -> None:
+    await bench.bring()
+    wire = bench.join(since=cursors.of_place(10**9))
+    await settled()
+    known = await bench.bring()
+    await settled()
+    assert [each["type"] for each in said(wire.written)] == ["hello", "fetch", "entry"]
+    assert entries_in(said(wire.written)) == known
+
+
+@pytest.mark.parametrize("place", [-(10**15), -1, 0, 1, 10**15])
+async def test_a_cursor_holds_any_place(place: int) -> None:
+    assert cursors.place(cursors.of_place(place)) == place
+
+
 async def test_who_missed_too_much_is_told_to_list_the_feed(bench: Bench) -> None:
     await bench.bring(NEWS_LIMIT + 5, tells=False)
-    wire = bench.join(since=cursors.of_number(0))
+    wire = bench.join(since=cursors.of_place(0))
     await settled()
     last = await bench.bring()
     await settled()

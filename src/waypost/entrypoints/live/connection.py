@@ -20,7 +20,7 @@ RESTARTS: Final = 1012
 """Close codes (RFC 6455, section 7.4.1, and its registry)."""
 
 
-BEGINS_NOW: Final = -1
+BEGINS_NOW: Final = -(1 << 63)
 """The place of who is told of nothing that was there before."""
 
 

@@ -238,8 +238,7 @@ class Hub:
         for reader, notification_id in news:
             entry = entries.get(notification_id)
             if entry is not None:
-                new = counts[reader]
-                message = self._message(entry, unread=new.unread, unseen=new.unseen)
+                message = self._message(entry, counts[reader])
                 for each in self._of(reader):
                     each.take(entry.place, message)
 
@@ -256,25 +255,34 @@ class Hub:
             await self._greet([each for each in asking if not each.is_greeted])
             queries = [NewsQuery(*each.reader, each.place) for each in asking]
             found = await self._feed.news(queries, NEWS_LIMIT + 1)
+            readers = [each.reader for each, entries in zip(asking, found, strict=True) if entries]
+            counts = dict(zip(readers, await self._feed.counts(readers), strict=True)) if readers else {}
         except BaseException:
             for each in asking:
                 each.is_missing = True
             self._behind.extend(asking)
             raise
         for each, entries in zip(asking, found, strict=True):
-            self._tell_missed(each, entries)
+            self._tell_missed(each, entries, counts.get(each.reader, FeedCounts()))
 
     async def _greet(self, arrived: Sequence[Connection]) -> None:
-        """Say how many are unread; who named no place begins at the newest entry."""
+        """Say how many are unread; who named no place begins at the newest entry.
+
+        So does who names a place that there is not yet, which is of before the store was moved or restored: they are
+        told to list the feed.
+        """
         if not arrived:
             return
         for each, counts in zip(arrived, await self._feed.counts([each.reader for each in arrived]), strict=True):
             each.is_greeted = True
-            if each.place == BEGINS_NOW:
+            is_unknown = each.place > counts.newest
+            if is_unknown or each.place == BEGINS_NOW:
                 each.place = counts.newest
             each.tell(_greeting(each.place, counts))
+            if is_unknown:
+                each.tell(LiveMessage("fetch", each.place))
 
-    def _tell_missed(self, connection: Connection, entries: Sequence[Entry]) -> None:
+    def _tell_missed(self, connection: Connection, entries: Sequence[Entry], counts: FeedCounts) -> None:
         connection.is_reading = False
         if len(entries) > NEWS_LIMIT:
             connection.place = entries[-1].place
@@ -285,12 +293,13 @@ class Hub:
                 connection.is_missing = True
                 break
             connection.place = entry.place
-            connection.tell(self._message(entry))
+            connection.tell(self._message(entry, counts))
         if connection.is_missing and not connection.is_paused:
             self.read_for(connection)
 
-    def _message(self, entry: Entry, **counts: int) -> LiveMessage:
-        return LiveMessage("entry", entry.place, entry=self._view(entry), **counts)
+    def _message(self, entry: Entry, counts: FeedCounts) -> LiveMessage:
+        seen = self._view(entry)
+        return LiveMessage("entry", entry.place, entry=seen, unread=counts.unread, unseen=counts.unseen)
 
     async def _ping_on(self) -> None:
         while True:

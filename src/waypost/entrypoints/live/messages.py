@@ -31,7 +31,7 @@ class LiveMessage:
 
     def __init__(self, kind: str, place: int | None = None, **fields: Any) -> None:
         """Create it; *place* is where the reader goes on from, once it has this."""
-        cursor = {} if place is None else {"cursor": cursors.of_number(place)}
+        cursor = {} if place is None else {"cursor": cursors.of_place(place)}
         self._id = cursor.get("cursor")
         self._text = _encode({"type": kind, **cursor, **fields})
 

@@ -10,6 +10,8 @@ from waypost.domain.ids import NotificationId
 
 _ID_BYTES = 16
 _NUMBER_BYTES = 8
+_MIDDLE = 1 << 62
+"""The cursor's number of the place 0."""
 _SIGN = 0x80
 """The highest bit of a number's first byte."""
 
@@ -32,6 +34,16 @@ def of_target(notification_id: NotificationId, n: int) -> str:
 def of_number(number: int) -> str:
     """Make a cursor after whatever has this number."""
     return _text(number.to_bytes(_NUMBER_BYTES, "big"))
+
+
+def of_place(place: int) -> str:
+    """Make a cursor after this place of a feed, which may be below 0."""
+    return of_number(place + _MIDDLE)
+
+
+def place(cursor: str) -> int:
+    """Read the place of a feed a page ended with; InvalidRequest where *cursor* was not made here."""
+    return number(cursor) - _MIDDLE
 
 
 def number(cursor: str) -> int:

@@ -93,7 +93,7 @@ async def live(request: Call, ticket: TicketGiven = None, since: SinceGiven = No
     hub.check_room(address)
     vouch_for(request.scope)
     seen = since or request.headers.get("last-event-id")
-    place = None if seen is None else cursors.number(seen)
+    place = None if seen is None else cursors.place(seen)
     settings: FeedSettings = ground.settings
     kind = WebSocket if is_socket else EventStream
     connection = kind(hub, reader, address, place, ground.clock.monotonic() + settings.age_limit_s)

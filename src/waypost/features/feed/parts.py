@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from waypost.channels.inapp.settings import CHANNEL
 from waypost.config import Config
@@ -17,19 +16,16 @@ from waypost.features.feed.routes import ROUTES
 from waypost.features.parts import Ground, Parts
 from waypost.pipeline.sweep import PAGE
 from waypost.ports.erasure import Erasure
-from waypost.ports.feed import NewEntry
+from waypost.ports.feed import PLACES_A_ROW, NewEntry
 from waypost.ports.journal import JournalRow
 from waypost.stores.sql.feed import TABLE
 from waypost.stores.sql.feed_secret import TABLE as SECRET
-
-_MOVES_A_ROW: Final = 1_000_000
-"""More than the moves of any row of the journal."""
 
 
 async def bring(ground: Ground, rows: Sequence[JournalRow]) -> None:
     """Bring into the feeds what *rows* say was sent there, and tell who follows them; may be repeated."""
     entries = [
-        NewEntry(move.app, move.user_id, move.notification_id, move.n, row.position * _MOVES_A_ROW + place, move.at)
+        NewEntry(move.app, move.user_id, move.notification_id, move.n, row.position * PLACES_A_ROW + place, move.at)
         for row in rows
         for place, move in enumerate(row.moves)
         if isinstance(move, DeliveryMoved) and move.device_id == FEED and move.after is DeliveryStatus.SENT

@@ -108,12 +108,12 @@ async def feed(
 ) -> Response[bytes]:
     """List what was sent to the channel `inapp`, newest first; empty for an unknown user."""
     ground, user = _ground(request), user_in(request.user, user_id)
-    before = None if cursor is None else cursors.number(cursor)
+    before = None if cursor is None else cursors.place(cursor)
     found = await ground.store.feed.page(
         FeedQuery(request.user.app, user, folder, () if type is None else (type,), before, limit)
     )
     counts = await _counts(request, user)
-    following = None if found.before is None else cursors.of_number(found.before)
+    following = None if found.before is None else cursors.of_place(found.before)
     return answer(200, FeedView(counts.unread, counts.unseen, tuple(map(view, found.entries)), following))
 
 

@@ -82,7 +82,7 @@ _NEWS: Final = f"""\
 SELECT {_ENTRY} FROM feed_entry WHERE app = ? AND user_id = ? AND place > ? AND {_INBOX} ORDER BY place LIMIT ?
 """  # noqa: S608 - columns and conditions of ours
 _THESE: Final = f"""\
-SELECT {_ENTRY} FROM feed_entry WHERE notification_id IN ({{keys}}) AND place > 0 AND {_INBOX}
+SELECT {_ENTRY} FROM feed_entry WHERE notification_id IN ({{keys}}) AND place IS NOT NULL AND {_INBOX}
 """  # noqa: S608 - as above
 _COUNT: Final = f"""\
 SELECT count(CASE WHEN {_INBOX} AND read_at IS NULL THEN 1 END),

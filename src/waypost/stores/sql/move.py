@@ -2,6 +2,7 @@
 
     every table of the store   its rows as they are, by pages, and the tables of dedup keys with them
     journal, reader            positions lowered to 0 and less: what PostgreSQL gives out is above them
+    feed_entry                 places, which follow from positions, likewise
     counter                    one row for each sum: how they are divided is each engine's own
     sequence                   not moved: PostgreSQL numbers by a clock
 
@@ -19,6 +20,7 @@ from msgspec import Struct
 from psycopg import sql
 
 from waypost.domain.errors import ConfigurationError, StorageBroken
+from waypost.ports.feed import PLACES_A_ROW
 from waypost.stores.sql.connection import SqliteConnection, connect, database_path, run_directory
 from waypost.stores.sql.journal import DROPPED
 from waypost.stores.sql.migrations import MOVED, NOTED_IN
@@ -118,7 +120,10 @@ def _part(here: SqliteConnection, table: str, lowered: int) -> _Part:
     types = [_TYPES[declared.upper()] for _, _, declared, *_ in known]
     if table == "counter":
         return _Part(table, columns, types, _COUNTERS)
-    said = [f"position - {lowered}" if name == "position" else f'"{name}"' for name in columns]
+    named = {"position": f"position - {lowered}"}
+    if table == "feed_entry":
+        named["place"] = f"place - {lowered * PLACES_A_ROW}"
+    said = [named.get(name, f'"{name}"') for name in columns]
     return _Part(table, columns, types, f"SELECT {', '.join(said)} FROM {table}")  # noqa: S608 - names of our tables
 
 
