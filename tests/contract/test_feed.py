@@ -89,8 +89,13 @@ async def test_each_mark_moves_an_entry_between_folders_and_counts(bench: Bench)
         (Mark.RESTORED, [one], [], [], FeedCounts(0, 0)),
     ]
     for mark, inbox, unread, archive, counts in table:
+        for asked in (order(bench, mark, one), order(bench, mark, until=one)):
+            archived = bool(await listed(bench, Folder.ARCHIVE)) or mark is Mark.RESTORED
+            meant = [] if asked.until and archived else [MarkedEntry(one, 0)]
+            assert await feed.meant(asked) == meant, mark
         assert await feed.mark(order(bench, mark, one)) == [MarkedEntry(one, 0)], mark
         assert await feed.mark(order(bench, mark, one)) == [], f"{mark}, again"
+        assert await feed.meant(order(bench, mark, one)) == [], f"{mark}, again"
         found = [await listed(bench, folder) for folder in (Folder.INBOX, Folder.UNREAD, Folder.ARCHIVE)]
         assert found == [inbox, unread, archive], mark
         assert await count(bench) == counts, mark

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from yarl import URL
 
 from tests.journeys.harness import DEADLINE_S, Json, Service, running, until
 from tests.shows import shows
@@ -125,6 +126,8 @@ async def test_a_feed_is_followed_over_kill_9_without_a_gap_or_a_repeat(tmp_path
     async with running(tmp_path, start=False, workers=2) as service:
         service.configure(app={"inapp": {}}, feed={"ping_s": 0.5})
         await service.start()
+        for more in ("G", "content-length: 3\r\n\r\nabc"):
+            assert " 400 " in await first_line(service, more)
         messages: list[Json] = []
         follows = asyncio.create_task(followed(service, "ann", 90, messages))
         await until(has_any(messages), "the greeting")
@@ -138,8 +141,21 @@ async def test_a_feed_is_followed_over_kill_9_without_a_gap_or_a_repeat(tmp_path
             await follows
         entries = [each["entry"]["id"] for each in messages if each["type"] == "entry"]
         assert sorted(entries) == sorted(sent)
-        assert (messages[0]["type"], messages[0]["unread"], messages[1]["unread"]) == ("hello", 0, 1)
+        assert (messages[0]["type"], messages[0]["unread"], messages[-1]["unread"]) == ("hello", 0, 90)
         assert entries == list(reversed(await shown(service, "ann", 90)))
+
+
+async def first_line(service: Service, more: str) -> str:
+    """Ask for an event stream, with more behind the request than it may have; return the answer's first line."""
+    ticket = (await said(service, "POST", "/v1/users/ann/live-tickets"))["ticket"]
+    there = URL(service.url)
+    assert there.host is not None and there.port is not None
+    reader, writer = await asyncio.open_connection(there.host, there.port)
+    head = f"GET /live?ticket={ticket} HTTP/1.1\r\nhost: {there.host}\r\naccept: text/event-stream\r\n"
+    writer.write((head + ("" if "\r\n" in more else "\r\n") + more).encode())
+    line = (await reader.readline()).decode()
+    writer.close()
+    return line
 
 
 def has_any(messages: list[Json]) -> Callable[[], Awaitable[bool]]:

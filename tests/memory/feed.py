@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 
 import msgspec
 from msgspec import Struct
@@ -56,10 +57,19 @@ class MemoryFeed:
         if marking.vouched:
             for each in marking.ids:
                 self._store.feed.setdefault(each, FeedRow(marking.app, marking.user_id))
-        meant = [
-            (one, row) for one, row in self._of(marking.app, marking.user_id) if _is_meant(one, row, self, marking)
+        return [MarkedEntry(one, row.n) for one, row in self._named(marking) if _changed(row, marking.mark, marking.at)]
+
+    async def meant(self, marking: Marking) -> list[MarkedEntry]:
+        """See Feed."""
+        return [
+            MarkedEntry(one, row.n)
+            for one, row in self._named(marking)
+            if _changed(copy(row), marking.mark, marking.at)
         ]
-        return [MarkedEntry(one, row.n) for one, row in meant if _changed(row, marking.mark, marking.at)]
+
+    def _named(self, marking: Marking) -> list[tuple[NotificationId, FeedRow]]:
+        of_user = self._of(marking.app, marking.user_id)
+        return [(one, row) for one, row in of_user if _is_meant(one, row, self, marking)]
 
     async def page(self, query: FeedQuery) -> FeedPage:
         """See Feed."""

@@ -14,7 +14,11 @@ from waypost.ports.feed import Feed, FeedCounts, Mark, MarkedEntry, Marking
 from waypost.ports.live import Changed, Live
 from waypost.ports.work import Work
 
-_CONFIRMS: Final = {Mark.SEEN: DeliveryStatus.DELIVERED, Mark.READ: DeliveryStatus.OPENED}
+_CONFIRMS: Final = {
+    Mark.SEEN: DeliveryStatus.DELIVERED,
+    Mark.READ: DeliveryStatus.OPENED,
+    Mark.ARCHIVED: DeliveryStatus.OPENED,
+}
 """What a mark says of the delivery to the feed."""
 AT_ONCE: Final = 1_000
 
@@ -27,19 +31,22 @@ class Reading(Struct, frozen=True):
 
 
 async def mark(feed: Feed, work: Work, clock: Clock, live: Live, marking: Marking) -> Reading:
-    """Mark entries, confirm their deliveries as seen or opened, and tell the user's other devices."""
+    """Confirm the deliveries of entries as seen or opened, mark them, and tell the user's other devices.
+
+    What is marked is known to be confirmed: a caller that has to repeat this, since it failed halfway, repeats both.
+    """
+    status = _CONFIRMS.get(marking.mark)
+    if status is not None:
+        orders = [
+            Confirm(marking.app, each.notification_id, each.n, status, marking.at)
+            for each in await feed.meant(marking)
+            if each.n is not None
+        ]
+        for start in range(0, len(orders), AT_ONCE):
+            await work.amend(orders[start : start + AT_ONCE], clock.now())
     changed = await feed.mark(marking)
     (counts,) = await feed.counts([(marking.app, marking.user_id)])
     if changed:
         ids = tuple([each.notification_id for each in changed])
         live.changed(Changed(marking.app, marking.user_id, marking.mark, counts, ids))
-    status = _CONFIRMS.get(marking.mark)
-    if status is not None:
-        orders = [
-            Confirm(marking.app, each.notification_id, each.n, status, marking.at)
-            for each in changed
-            if each.n is not None
-        ]
-        for start in range(0, len(orders), AT_ONCE):
-            await work.amend(orders[start : start + AT_ONCE], clock.now())
     return Reading(changed, counts)

@@ -138,6 +138,10 @@ class Feed(Protocol):
         """Mark entries, and return those that this changed; unknown ids, and those of others, change nothing."""
         ...
 
+    async def meant(self, marking: Marking) -> list[MarkedEntry]:
+        """Return the entries that a marking would change now."""
+        ...
+
     async def page(self, query: FeedQuery) -> FeedPage:
         """Return a page of a feed, newest first."""
         ...

@@ -85,6 +85,11 @@ class Connection(asyncio.Protocol):
             self.place = place
             self.tell(message)
 
+    def write(self, data: bytes) -> None:
+        """Write *data*, unless the connection is closing: uvloop raises an error where asyncio is silent."""
+        if not self.transport.is_closing():
+            self.transport.write(data)
+
     def tell(self, message: LiveMessage) -> None:
         """Write a message."""
         raise NotImplementedError
@@ -124,17 +129,16 @@ class WebSocket(Connection):
 
     def tell(self, message: LiveMessage) -> None:
         """Write a text frame."""
-        self.transport.write(message.frame)
+        self.write(message.frame)
 
     def ping(self) -> None:
         """Write a ping frame."""
-        self.transport.write(PING_FRAME)
+        self.write(PING_FRAME)
 
     def end(self, code: int, reason: str) -> None:
         """Write a close frame, and close."""
-        if not self.transport.is_closing():
-            self.transport.write(close_frame(code, reason))
-            self.transport.close()
+        self.write(close_frame(code, reason))
+        self.transport.close()
 
     def data_received(self, data: bytes) -> None:
         """Take frames of the client."""
@@ -157,7 +161,8 @@ class WebSocket(Connection):
 
     def _heed(self, frame: Frame) -> None:
         if frame.opcode is Opcode.PING and isinstance(frame.payload, bytes):
-            self.transport.write(pong_frame(frame.payload))
+            if not self.is_paused:  # whoever reads no pongs is not sent more of them
+                self.write(pong_frame(frame.payload))
         elif frame.opcode is Opcode.CLOSE:
             self.end(NORMAL, "")
 
@@ -169,12 +174,12 @@ class EventStream(Connection):
 
     def tell(self, message: LiveMessage) -> None:
         """Write an event."""
-        self.transport.write(message.event)
+        self.write(message.event)
 
     def ping(self) -> None:
         """Write a comment; a client that is gone is noticed by the system as it is not taken."""
         self.is_alive = True
-        self.transport.write(PING_EVENT)
+        self.write(PING_EVENT)
 
     def data_received(self, data: bytes) -> None:
         """Take nothing: a second request cannot be answered any more."""

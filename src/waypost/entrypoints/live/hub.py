@@ -45,7 +45,10 @@ DRAIN_S: Final = 2.0
 
 
 class Brought(Struct, frozen=True, array_like=True):
-    """A link of the chain of entries: it follows the one that ended at the place *after*, 0 where that is unknown."""
+    """A link of the chain of entries: it follows the link that ended at the place *after*, 0 where that is unknown.
+
+    One without entries repeats where the chain ends.
+    """
 
     after: int
     until: int
@@ -124,20 +127,23 @@ class Hub:
         else:
             others = there if isinstance(there, tuple) else (there,)
             self._readers[connection.reader] = (*others, connection)
-            if len(others) >= self._settings.user_connections_limit:
-                others[0].end(AWAY, "too many connections of one user")
+            stay = [each for each in others if not each.transport.is_closing()]
+            if len(stay) >= self._settings.user_connections_limit:
+                stay[0].end(AWAY, "too many connections of one user")
         self._addresses[connection.address] += 1
         self._count += 1
         self._telemetry.gauge(Metric.LIVE_CONNECTIONS, self._count)
         self.read_for(connection)
 
     def left(self, connection: Connection) -> None:
-        """Forget a connection."""
-        there = self._readers.get(connection.reader)
-        if isinstance(there, tuple):
-            rest = tuple(each for each in there if each is not connection)
+        """Forget a connection, if it had joined."""
+        there = self._of(connection.reader)
+        rest = tuple(each for each in there if each is not connection)
+        if len(rest) == len(there):
+            return
+        if rest:
             self._readers[connection.reader] = rest if len(rest) > 1 else rest[0]
-        elif there is connection:
+        else:
             del self._readers[connection.reader]
         self._addresses[connection.address] -= 1
         if not self._addresses[connection.address]:
@@ -156,6 +162,8 @@ class Hub:
     async def ping(self) -> None:
         """Ping everybody in turn; who did not answer the last time, or is over age, is closed."""
         now_s = self._clock.monotonic()
+        if self._said:  # a link that was lost is noticed by this one
+            self._peers.tell(_BROUGHT, _encode(Brought(self._said, self._said, ())))
         for n, each in enumerate(list(self._everybody())):
             _look_after(each, now_s)
             if n % SLICE == SLICE - 1:
@@ -185,6 +193,8 @@ class Hub:
 
     def _hear(self, link: Brought) -> None:
         """Note what is new for those who are here; after a missing link, all of them read for themselves."""
+        if not link.entries and link.until <= self._heard:
+            return
         if link.after == 0 or link.after != self._heard:
             for each in self._everybody():
                 self.read_for(each)
@@ -216,9 +226,10 @@ class Hub:
             except Unavailable:
                 await asyncio.sleep(AGAIN_S)  # the store reports its outage itself
                 self._woken.set()
-            except Exception as surprise:  # noqa: BLE001 - what is wrong with one entry must not end the telling of others
-                self._telemetry.event(Event.STAGE_FAILED, stage="live", error=type(surprise).__name__)
+            except Exception as surprise:  # noqa: BLE001 - nobody is told anything any more where this task ends
+                self._report(surprise)
                 await asyncio.sleep(AGAIN_S)
+                self._woken.set()
 
     async def _tell_news(self) -> None:
         """Read what was brought, and tell those who follow it."""
@@ -285,7 +296,7 @@ class Hub:
     def _tell_missed(self, connection: Connection, entries: Sequence[Entry], counts: FeedCounts) -> None:
         connection.is_reading = False
         if len(entries) > NEWS_LIMIT:
-            connection.place = entries[-1].place
+            connection.place = max(entries[-1].place, counts.newest)  # the list that it fetches has them all
             connection.tell(LiveMessage("fetch", connection.place))
             connection.is_missing = True
         for entry in () if len(entries) > NEWS_LIMIT else entries:
@@ -298,13 +309,24 @@ class Hub:
             self.read_for(connection)
 
     def _message(self, entry: Entry, counts: FeedCounts) -> LiveMessage:
-        seen = self._view(entry)
+        """Make the message that shows *entry*; one that cannot be shown by itself has the client list the feed."""
+        try:
+            seen = self._view(entry)
+        except Exception as surprise:  # noqa: BLE001 - what is wrong with one entry must not keep others back
+            self._report(surprise)
+            return LiveMessage("fetch", entry.place)
         return LiveMessage("entry", entry.place, entry=seen, unread=counts.unread, unseen=counts.unseen)
 
     async def _ping_on(self) -> None:
         while True:
             await asyncio.sleep(self._settings.ping_s)
-            await self.ping()
+            try:
+                await self.ping()
+            except Exception as surprise:  # noqa: BLE001 - nobody is pinged any more where this task ends
+                self._report(surprise)
+
+    def _report(self, surprise: Exception) -> None:
+        self._telemetry.event(Event.STAGE_FAILED, stage="live", error=type(surprise).__name__)
 
     def _of(self, reader: Reader) -> tuple[Connection, ...]:
         there = self._readers.get(reader, ())
@@ -315,9 +337,7 @@ class Hub:
 
 
 def _look_after(connection: Connection, now_s: float) -> None:
-    if connection.transport.is_closing():
-        return
-    if not connection.is_alive:
+    if connection.transport.is_closing() or not connection.is_alive:  # one that closes has not read what it was told
         connection.transport.abort()
     elif now_s >= connection.ends_s:
         connection.end(NORMAL, "over age: connect again")

@@ -172,7 +172,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self.idle.pop(self, None)
 
     def _take_over(self, head: bytes, protocol: asyncio.Protocol) -> asyncio.Transport | None:
-        if self.pipeline or self.cycle.response_started or self.transport.is_closing():
+        is_more_to_come = self.pipeline or self.scope is not self.cycle.scope or self.cycle.more_body or self.cycle.body
+        if is_more_to_come or self.cycle.response_started or self.transport.is_closing():
             return None
         self.cycle.disconnected = True  # whatever the application still says goes nowhere
         self._stop_watch()

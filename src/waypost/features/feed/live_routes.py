@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, WaypostError
 from waypost.domain.time import SECOND_MS, isoformat, later
-from waypost.entrypoints.access import READS_OWN
+from waypost.entrypoints.access import READS_OWN, admit
 from waypost.entrypoints.admission import caller_of
 from waypost.entrypoints.callers import presented
 from waypost.entrypoints.limits import Visit
@@ -84,7 +84,8 @@ async def live(request: Call, ticket: TicketGiven = None, since: SinceGiven = No
     """Follow the feed of the user whose token or ticket this is: as a web socket, or as an event stream."""
     ground, api = _ground(request), api_of(request)
     _check_origin(request, api)
-    is_socket = request.headers.get("upgrade", "").lower() == "websocket"
+    is_upgrade = "upgrade" in request.headers.get("connection", "").lower()
+    is_socket = is_upgrade and request.headers.get("upgrade", "").lower() == "websocket"
     head = _socket_head(request) if is_socket else _stream_head(request, api)
     reader = await _reader(request, ground, api, ticket)
     hub = ground.live
@@ -117,6 +118,7 @@ async def _reader(request: Call, ground: Ground, api: Api, ticket: str | None) -
     if caller.user is None:
         why = "a live connection is one user's: give the user's own token, or a ticket"
         raise WaypostError(why, ErrorCode.FORBIDDEN)
+    admit(caller, READS_OWN)
     return Reader(caller.app, caller.user)
 
 

@@ -66,6 +66,7 @@ _UP_TO: Final = (
 )
 _MARK: Final = "UPDATE feed_entry SET {sets} WHERE app = ? AND user_id = ? AND {which} AND {where} RETURNING {row}"
 _MARKED: Final = "notification_id, n"
+_MEANT: Final = "SELECT {row} FROM feed_entry WHERE app = ? AND user_id = ? AND {which} AND {where}"
 
 _ENTRY: Final = "notification_id, place, shown_at, seen_at, read_at, archived_at"
 _INBOX: Final = "hidden_at IS NULL AND archived_at IS NULL"
@@ -107,6 +108,10 @@ class SqlFeed:
     async def mark(self, marking: Marking) -> list[MarkedEntry]:
         """See Feed."""
         return await self._database.commits.submit(_MARKING, marking, rows=max(1, len(marking.ids)))
+
+    async def meant(self, marking: Marking) -> list[MarkedEntry]:
+        """See Feed."""
+        return await self._database.read(lambda connection: _meant(connection, marking))
 
     async def page(self, query: FeedQuery) -> FeedPage:
         """See Feed."""
@@ -163,6 +168,19 @@ def _mark_one(connection: Connection, marking: Marking) -> list[MarkedEntry]:
         if marking.vouched:
             connection.execute(_VOUCH, (*user, notification_id))
         rows += connection.execute(statement, (*times, *user, notification_id)).fetchall()
+    return [MarkedEntry(NotificationId(row[0]), row[1]) for row in rows]
+
+
+def _meant(connection: Connection, marking: Marking) -> list[MarkedEntry]:
+    user = marking.app, marking.user_id
+    _, where = _SETS[marking.mark]
+    rows: list[Row] = []
+    if marking.until is not None:
+        statement = _MEANT.format(where=where, which=_UP_TO, row=_MARKED)
+        rows += connection.execute(statement, (*user, *user, marking.until)).fetchall()
+    statement = _MEANT.format(where=where, which=_ONE, row=_MARKED)
+    for notification_id in marking.ids:
+        rows += connection.execute(statement, (*user, notification_id)).fetchall()
     return [MarkedEntry(NotificationId(row[0]), row[1]) for row in rows]
 
 
