@@ -26,7 +26,7 @@ class Live(Protocol):
     """Tells processes that hold connections; what is lost on the way, they read from the feed themselves."""
 
     def brought(self, entries: Sequence[NewEntry]) -> None:
-        """Tell that *entries* are in their feeds, in the order of their places; only one process says so at a time."""
+        """Tell that *entries* are in their feeds, in the order of their places; one process at a time calls this."""
         ...
 
     def changed(self, change: Changed) -> None:

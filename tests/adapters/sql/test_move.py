@@ -24,6 +24,7 @@ from waypost.domain.errors import ConfigurationError, StorageBroken, Unavailable
 from waypost.domain.ids import AppId, DeviceId, UserId
 from waypost.pipeline.report import READER
 from waypost.ports.audit import Act, Ordered
+from waypost.ports.feed import PLACES_A_ROW, FeedQuery, NewEntry
 from waypost.stores.sql.connection import connect
 from waypost.stores.sql.settings import SqlSettings
 from waypost.stores.sql.store import Store, open_store
@@ -58,6 +59,10 @@ async def filled(open_at: OpenStore, tmp_path: Path) -> None:
     phone = Registration(APP, UserId("u1"), DeviceId("phone"), Platform("android"), "token")
     await store.devices.upsert(phone, WallClock().now(), 10)
     await store.audit.record([Ordered(WallClock().now(), APP, "cli:me", "here", Act.KEY_MADE, "wp_aaaaaaaa")])
+    shown = known(1)
+    await store.feed.add(
+        [NewEntry(APP, shown.user_id, shown.id, 0, first[-1].position * PLACES_A_ROW, WallClock().now())]
+    )
     await store.close()
 
 
@@ -83,6 +88,7 @@ async def test_every_row_is_there_and_new_ones_come_behind(
     with contextlib.closing(connect(tmp_path / "waypost.db")) as here:
         here.execute("UPDATE journal SET position = position + 1000000000000")  # far above a server's transactions
         here.execute("UPDATE reader SET position = position + 1000000000000")
+        here.execute("UPDATE feed_entry SET place = place + 1000000000000000000")
         unread = here.execute("SELECT moves FROM journal ORDER BY position").fetchall()[1:]
     moved = moving.move_to(config, postgres_url, nothing_said)
     assert (moved.rows["notification"], moved.rows["device"], moved.rows["audit"]) == (3, 1, 1)
@@ -102,6 +108,8 @@ async def test_every_row_is_there_and_new_ones_come_behind(
     store = await there(postgres_url, tmp_path / "run")
     try:
         rows = await store.journal.read(await store.journal.position(READER), 10)
+        (entry,) = (await store.feed.page(FeedQuery(APP, known(1).user_id))).entries
+        assert entry.place <= 0
         read = await store.database.read(lambda each: each.execute("SELECT position, moves FROM journal").fetchall())
         assert [moves for position, moves in sorted(read) if position in {row.position for row in rows}] == [
             bytes(moves) for (moves,) in unread
