@@ -35,11 +35,11 @@ Json = dict[str, Any]
 async def until(condition: Callable[[], Awaitable[Any]], what: str, deadline_s: float = DEADLINE_S) -> Any:
     """Poll *condition* until it gives something true, and give that; TimeoutError says *what* never came.
 
-    A connection that a dying process took with it is no answer yet.
+    A connection that a dying process took with it is no answer yet, nor is half an answer.
     """
     ends_s = time.monotonic() + deadline_s
     while True:
-        with contextlib.suppress(aiohttp.ClientConnectionError):
+        with contextlib.suppress(aiohttp.ClientConnectionError, aiohttp.ClientPayloadError):
             if found := await condition():
                 return found
         if time.monotonic() > ends_s:

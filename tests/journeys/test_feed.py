@@ -17,6 +17,7 @@ from yarl import URL
 
 from tests.journeys.harness import DEADLINE_S, Json, Service, running, until
 from tests.shows import shows
+from waypost.client.blocking import Client
 
 pytestmark = pytest.mark.asyncio
 
@@ -130,7 +131,10 @@ async def test_a_feed_is_followed_over_kill_9_without_a_gap_or_a_repeat(tmp_path
             assert " 400 " in await first_line(service, more)
         messages: list[Json] = []
         follows = asyncio.create_task(followed(service, "ann", 90, messages))
+        events: list[Json] = []
+        follows_too = asyncio.create_task(asyncio.to_thread(followed_by_client, service, "ann", 90, events))
         await until(has_any(messages), "the greeting")
+        await until(has_any(events), "the greeting of the event stream")
         sent = []
         for n in range(90):
             body = {"user_id": "ann", "title": f"Number {n}", "channels": ["inapp"], "idempotency_key": str(n)}
@@ -139,10 +143,21 @@ async def test_a_feed_is_followed_over_kill_9_without_a_gap_or_a_repeat(tmp_path
                 await service.kill(service.worker_pids()[0])
         async with asyncio.timeout(DEADLINE_S):
             await follows
+            await follows_too
         entries = [each["entry"]["id"] for each in messages if each["type"] == "entry"]
+        assert entries == [each["entry"]["id"] for each in events if each["type"] == "entry"]
         assert sorted(entries) == sorted(sent)
         assert (messages[0]["type"], messages[0]["unread"], messages[-1]["unread"]) == ("hello", 0, 90)
         assert entries == list(reversed(await shown(service, "ann", 90)))
+
+
+def followed_by_client(service: Service, user: str, count: int, messages: list[Json]) -> None:
+    """Follow a feed by the client library until so many entries came."""
+    client = Client(service.url, service.key)
+    for message in client.follow(user):
+        messages.append(message)
+        if sum(each["type"] == "entry" for each in messages) == count:
+            return
 
 
 async def first_line(service: Service, more: str) -> str:

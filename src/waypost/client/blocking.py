@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -188,21 +189,26 @@ class Client:
     def follow(self, user_id: str, cursor: str | None = None) -> Iterator[Json]:
         """Yield what happens in a user's feed from now on, or after *cursor*, without end.
 
-        Where the connection ends, it goes on from what was yielded last. Each is a dict with a ``type``: ``hello``,
-        ``entry``, ``marked``, ``fetch`` (more was missed than is told: list the feed) or ``reconnect``.
+        Where the connection ends, or Waypost is away or busy for a while, it goes on from what was yielded last. Each
+        is a dict with a ``type``: ``hello``, ``entry``, ``marked``, ``fetch`` (more was missed than is told: list the
+        feed) or ``reconnect``. ClientError where it cannot begin, or the key does not hold any more.
         """
-        was_there = False
+        was_there, times = False, 0
         while True:
+            call = calls.live_ticket(user_id)
             try:
-                ticket = self._answer(calls.live_ticket(user_id))["ticket"]
-                for message in self._events(calls.live(ticket, cursor)):
-                    was_there = True
+                call = calls.live(self._answer(call)["ticket"], cursor)
+                for message in self._events(call):
+                    was_there, times = True, 0
                     cursor = message.get("cursor", cursor)
                     yield message
-            except ConnectionLost:
-                if not was_there:
+                time.sleep(calls.LIVE_PAUSE_S)
+            except ClientError as failed:
+                times += 1
+                pause_s = calls.pause_s(call, failed, times, math.inf) if was_there else None
+                if pause_s is None:
                     raise
-            time.sleep(calls.LIVE_PAUSE_S)
+                time.sleep(pause_s)
 
     def dead(self, **query: str | int | None) -> DeadPage:
         """List a page of dead letters, newest first (code, user_id, since, limit, cursor)."""
@@ -295,8 +301,9 @@ class Client:
             query["cursor"] = answer["next"]
 
     def _events(self, call: ClientRequest) -> Iterator[Json]:
-        """Yield the events of a stream until its connection ends."""
+        """Yield the events of a stream until its connection ends; ConnectionLost where it breaks off."""
         connection = self._connection()
+        connection.timeout = max(self._timeout_s, calls.LIVE_TIMEOUT_S)
         try:
             headers = {**calls.headers(None, call), "Accept": "text/event-stream"}
             connection.request(call.method, self._place.path + call.path, call.body, headers)
@@ -306,10 +313,14 @@ class Client:
             for line in response:
                 if line.startswith(b"data: "):
                     yield json.loads(line[6:])
-        except (OSError, http.client.HTTPException):
-            pass  # whoever follows connects again
+        except (OSError, http.client.HTTPException) as lost:
+            raise self._lost(lost) from lost
         finally:
             connection.close()
+
+    def _lost(self, lost: Exception) -> ConnectionLost:
+        why = getattr(lost, "strerror", None) or type(lost).__name__
+        return ConnectionLost(f"no answer from {self._place.name}: {why}")
 
     def _answer(self, call: ClientRequest) -> Any:
         ends_s = time.monotonic() + self._retry_s
@@ -330,8 +341,7 @@ class Client:
         try:
             response, body = self._ask(kept, call, headers)
         except (OSError, http.client.HTTPException) as lost:
-            why = getattr(lost, "strerror", None) or type(lost).__name__
-            raise ConnectionLost(f"no answer from {self._place.name}: {why}") from lost
+            raise self._lost(lost) from lost
         return calls.read(response.status, body, response.getheader("Retry-After"))
 
     def _ask(

@@ -21,6 +21,8 @@ FIRST_LOOK_S, LONGEST_LOOK_S = 0.05, 1.0
 _BUSY = (429, 503)
 LIVE_PAUSE_S = 1.0
 """Seconds until a live connection that ended is opened again."""
+LIVE_TIMEOUT_S = 60.0
+"""The least seconds without a byte after which a live connection is lost; the server pings each 25 by default."""
 
 
 class Place(NamedTuple):
