@@ -1,6 +1,7 @@
 """The listening sockets: TLS with ALPN or plain, closed or failing its handshakes while the script says so."""
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,6 +26,8 @@ class Listener:
         self._speak = speak
         self._http1 = Http1Service(reception) if http1 else None
         self._server: asyncio.Server | None = None
+        self._held: socket.socket | None = None
+        """Keeps the port while it is closed: another program's connection could have it by then."""
         self._transports: set[asyncio.Transport] = set()
         if context is not None:
             context.sni_callback = self._before_handshake
@@ -32,10 +35,12 @@ class Listener:
     async def open(self) -> None:
         """Listen; a port of 0 becomes a real one and stays the same when reopened."""
         loop = asyncio.get_running_loop()
+        if self._held is None:
+            self._held = _bound(self._host, self.port)
+            self.port = self._held.getsockname()[1]
         self._server = await loop.create_server(
             lambda: _Doorman(self), self._host, self.port, ssl=self._context, backlog=1024
         )
-        self.port = self._server.sockets[0].getsockname()[1]
 
     def close(self) -> None:
         """Stop listening: new connections are refused, those that stand go on."""
@@ -54,6 +59,8 @@ class Listener:
     async def stop(self) -> None:
         """Close the port and every connection."""
         self.close()
+        if self._held is not None:
+            self._held.close()
         if self._http1:
             await self._http1.stop()
         self.disconnect()
@@ -80,6 +87,19 @@ class Listener:
         if self._reception.faults.fails_tls(self._reception.gateway.name):
             return ssl.ALERT_DESCRIPTION_HANDSHAKE_FAILURE
         return None
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """Bind a socket that does not listen: a server may listen on its port, and without one connections are refused."""
+    family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    held = socket.socket(family, kind)
+    try:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(address)
+    except OSError:
+        held.close()
+        raise
+    return held
 
 
 class _Doorman(asyncio.Protocol):
