@@ -1,4 +1,4 @@
-"""What it costs to take reports of devices, from POST /v1/receipts to the rows that say so: many in a request."""
+"""The cost of taking reports of devices, from POST /v1/receipts to the rows that say so: many in a request."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _post(stack: BenchStack, bodies: Sequence[bytes]) -> None:
 
 
 def _targets(stack: BenchStack) -> Iterator[tuple[NotificationId, int, str]]:
-    """Of each target that was sent: its notification, its number, its device."""
+    """Yield the notification, the number and the device of each target that was sent."""
     with connected(stack.base.url, read_only=True) as connection:
         asked = "SELECT notification_id, n, device_id FROM receipt WHERE status <> 'failed'"
         for notification_id, n, device_id in connection.execute(asked).fetchall():

@@ -1,4 +1,4 @@
-"""What Waypost is told of the channel."""
+"""The channel as Waypost knows it."""
 
 from __future__ import annotations
 

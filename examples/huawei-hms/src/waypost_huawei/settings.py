@@ -18,9 +18,9 @@ class HuaweiSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     app_secret_file: str
     """A file with the app's secret."""
     endpoint: str = "https://push-api.cloud.huawei.com"
-    """Where messages are posted to."""
+    """The origin that messages are posted to."""
     token_endpoint: str = "https://oauth-login.cloud.huawei.com"
-    """Where access tokens are asked for."""
+    """The origin that gives access tokens."""
     ca_file: str | None = None
     """The authorities to trust instead of the system's."""
     connections: Annotated[int, Meta(ge=1, le=100)] = 10

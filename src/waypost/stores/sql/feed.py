@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from waypost.domain.ids import AppId, NotificationId, UserId
+from waypost.domain.time import Instant
 from waypost.ports.clock import Clock
 from waypost.ports.feed import (
     Entry,
@@ -156,31 +157,27 @@ def _mark(transaction: Transaction, markings: Sequence[Marking]) -> list[list[Ma
 
 
 def _mark_one(connection: Connection, marking: Marking) -> list[MarkedEntry]:
-    user = marking.app, marking.user_id
     sets, where = _SETS[marking.mark]
-    times = (marking.at,) * sets.count("?")
-    rows: list[Row] = []
-    if marking.until is not None:
-        statement = _MARK.format(sets=sets, where=where, which=_UP_TO, row=_MARKED)
-        rows += connection.execute(statement, (*times, *user, *user, marking.until)).fetchall()
-    statement = _MARK.format(sets=sets, where=where, which=_ONE, row=_MARKED)
-    for notification_id in sorted(marking.ids):  # in one order for all, so that none wait for each other
-        if marking.vouched:
-            connection.execute(_VOUCH, (*user, notification_id))
-        rows += connection.execute(statement, (*times, *user, notification_id)).fetchall()
-    return [MarkedEntry(NotificationId(row[0]), row[1]) for row in rows]
+    if marking.vouched:
+        for notification_id in sorted(marking.ids):
+            connection.execute(_VOUCH, (marking.app, marking.user_id, notification_id))
+    change = _MARK.format(sets=sets, which="{which}", where=where, row=_MARKED)
+    return _of_each(connection, marking, change, (marking.at,) * sets.count("?"))
 
 
 def _meant(connection: Connection, marking: Marking) -> list[MarkedEntry]:
-    user = marking.app, marking.user_id
     _, where = _SETS[marking.mark]
+    return _of_each(connection, marking, _MEANT.format(which="{which}", where=where, row=_MARKED), ())
+
+
+def _of_each(connection: Connection, marking: Marking, statement: str, times: tuple[Instant, ...]) -> list[MarkedEntry]:
+    """Run *statement* for the entries that *marking* names, in one order for all, so that none wait for each other."""
+    user = marking.app, marking.user_id
     rows: list[Row] = []
     if marking.until is not None:
-        statement = _MEANT.format(where=where, which=_UP_TO, row=_MARKED)
-        rows += connection.execute(statement, (*user, *user, marking.until)).fetchall()
-    statement = _MEANT.format(where=where, which=_ONE, row=_MARKED)
-    for notification_id in marking.ids:
-        rows += connection.execute(statement, (*user, notification_id)).fetchall()
+        rows += connection.execute(statement.format(which=_UP_TO), (*times, *user, *user, marking.until)).fetchall()
+    for notification_id in sorted(marking.ids):
+        rows += connection.execute(statement.format(which=_ONE), (*times, *user, notification_id)).fetchall()
     return [MarkedEntry(NotificationId(row[0]), row[1]) for row in rows]
 
 
