@@ -16,6 +16,7 @@ import pytest_asyncio
 
 from scripts.services.postgres import Postgres
 from scripts.services.service import HOST
+from tests.contract.balanced import check_balance
 from tests.contract.bench import Bench, by_content, by_key, notification
 from tests.contract.sql import SqlUnderTest, settings_of
 from tests.journeys.harness import until
@@ -195,3 +196,19 @@ async def test_one_id_that_two_accept_at_once_is_accepted_once(opened: SqlUnderT
         late = asyncio.ensure_future(other.accept([NewNotification(made)]))
         await until(lambda: _is_waited_for(emptied_postgres), "the second waits for the first")
     assert [*(await early), *(await late)] == [Accepted(made.id), Accepted(made.id, new=False)]
+
+
+async def test_counters_become_one_without_what_others_count_meanwhile_being_lost(
+    opened: SqlUnderTest, emptied_postgres: str
+) -> None:
+    """Retention adds up the counters while a commit that moves them is open: that one counts, too."""
+    (worker,) = await opened.open_workers(1)
+    await worker.accept([NewNotification(notification(opened.clock.now()))])
+    with held_up(opened, worker) as reached:
+        accepting = asyncio.ensure_future(worker.accept([NewNotification(notification(opened.clock.now()))]))
+        await asyncio.to_thread(reached.wait)
+        adding_up = asyncio.ensure_future(opened.retention.drop_whole(opened.clock.now()))
+        await until(lambda: _is_waited_for(emptied_postgres), "retention waits for the commit")
+    await asyncio.gather(accepting, adding_up)
+    await check_balance(opened)
+    assert sum((await opened.views.balance()).values()) == 2

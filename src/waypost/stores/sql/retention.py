@@ -8,6 +8,7 @@ notification  by id, which begins with its time     content  by seq     receipt 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -20,7 +21,7 @@ from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Row
 from waypost.stores.sql.engine import Months
 from waypost.stores.sql.rows import execute_in, select_in
-from waypost.stores.sql.transaction import OperationKind, Transaction
+from waypost.stores.sql.transaction import COUNT, OperationKind, Transaction
 from waypost.telemetry import Event, Metric
 
 _LEFT = """\
@@ -29,13 +30,8 @@ DELETE FROM {table} WHERE notification_id IN (
     AND NOT EXISTS (SELECT 1 FROM notification WHERE id = notification_id) LIMIT ?
 )
 """
-_FOLD = """\
-INSERT INTO counter (app, lane, hour, status, delta)
-SELECT app, lane, 0, status, CAST(sum(delta) AS BIGINT) FROM counter WHERE hour > 0 AND hour < ?
-GROUP BY app, lane, status
-ON CONFLICT (app, lane, hour, status) DO UPDATE SET delta = counter.delta + excluded.delta
-"""
-_FOLDED = "DELETE FROM counter WHERE hour > 0 AND hour < ?"
+_TAKE_COUNTERS = "DELETE FROM counter WHERE hour > 0 AND hour < ? RETURNING app, lane, status, delta"
+"""One statement takes and tells them: others count on PostgreSQL meanwhile, and what they add counts too."""
 _HOURS_APART = 48
 """Hours that clocks may differ: nobody's is so wrong that it still counts in what is older."""
 _PAGE = 500
@@ -152,8 +148,11 @@ def _drop_left(transaction: Transaction, ops: Sequence[_Page]) -> list[int]:
 
 def _fold_counters(transaction: Transaction, ops: Sequence[int]) -> list[None]:
     for before_hour in ops:
-        transaction.connection.execute(_FOLD, (before_hour,))
-        transaction.connection.execute(_FOLDED, (before_hour,))
+        sums: Counter[tuple[str, str, str]] = Counter()
+        for app, lane, status, delta in transaction.connection.execute(_TAKE_COUNTERS, (before_hour,)).fetchall():
+            sums[app, lane, status] += delta
+        rows = [(app, lane, 0, status, delta) for (app, lane, status), delta in sorted(sums.items()) if delta]
+        transaction.connection.executemany(COUNT, rows)
     return [None] * len(ops)
 
 

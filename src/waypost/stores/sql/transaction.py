@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 _encode = msgspec.msgpack.Encoder().encode
 
-_COUNT = (
+COUNT = (
     "INSERT INTO counter (app, lane, hour, status, delta) VALUES (?, ?, ?, ?, ?)"
     " ON CONFLICT (app, lane, hour, status) DO UPDATE SET delta = counter.delta + excluded.delta"
 )
@@ -69,7 +69,7 @@ class Transaction:
             (app, lane, part, status, delta) for (app, lane, status), delta in sorted(self._deltas.items()) if delta
         ]
         if rows:
-            self.connection.executemany(_COUNT, rows)
+            self.connection.executemany(COUNT, rows)
         of_jobs = [(job, status, delta) for (job, status), delta in sorted(self._of_jobs.items()) if delta]
         if of_jobs:
             self.connection.executemany(_COUNT_OF_JOB, of_jobs)
