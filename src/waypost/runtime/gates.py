@@ -83,9 +83,11 @@ class Gates:
                 )
                 for condition in (gate.condition, gate.circuit.condition):
                     self._of_conditions.setdefault(condition, []).append(gate)
-        for first, chain in ({} if fallbacks is None else fallbacks.chains).items():
+        self._fallbacks = fallbacks or Fallbacks()
+        for first, (_, *others) in self._fallbacks.chains.items():
             for gates in self._gates.values():
-                self._of_conditions[f"breaker:{first}"] += [gates[each] for each in chain if each != first]
+                for condition in (gates[first].condition, gates[first].circuit.condition):
+                    self._of_conditions[condition] += [gates[each] for each in others]
 
     def of(self, lane: Lane) -> Mapping[CredentialId, LaneGate]:
         """Return the gates of one lane, by credential."""
@@ -142,9 +144,12 @@ class Gates:
         }
         lifted = {condition: room for condition, room in rooms.items() if room > 0}
         for credential, scopes in self._scopes.items():
-            room = max(self._gates[lane][credential].room() for lane in LANE_SHARES)
-            lifted.update(scopes.lifted(room))
+            lifted.update(scopes.lifted(max(self._room_for(credential, lane) for lane in LANE_SHARES)))
         return lifted
+
+    def _room_for(self, credential: CredentialId, lane: Lane) -> int:
+        """Return how many more deliveries of *credential* may go, with it or with one that stands in for it."""
+        return max(self._gates[lane][each].room() for each in self._fallbacks.chain(credential))
 
     async def release_rated(self, work: Work, now: Instant) -> int:
         """Let come back what waited for a rate, each lane by itself: it is known then which has nothing more.
@@ -155,7 +160,7 @@ class Gates:
         for credential in self._rated_in_turn():
             rate = self._rates[credential]
             for lane, n in rate.waiting.turns():
-                room = min(n, self._gates[lane][credential].room())
+                room = min(n, self._room_for(credential, lane))
                 if room > 0:
                     came = await work.promote_due(now, room, {rate.waiting.conditions[lane]: room})
                     rate.waiting.came_back(lane, came)

@@ -11,16 +11,20 @@ import pytest
 from tests.shows import shows
 from tests.unit.runtime.bench import APNS, APP, ScriptedSender
 from tests.unit.runtime.timed import AWAY, TAKEN, TimedBench
+from waypost.adapters.in_process.limiter import MemoryLimiter
 from waypost.domain.breaker import BreakerRules
 from waypost.domain.channel import Channel
 from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import FailureClass
 from waypost.domain.fallback import Fallbacks
 from waypost.domain.ids import NotificationId
+from waypost.domain.limits import Rate, TokenBucket
 from waypost.domain.notification import Guarantee, Lane
 from waypost.domain.outcome import CredentialRejected, Outcome, Reach, Refused, Unanswered
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.runtime.detours import in_order
+from waypost.runtime.rates import RateGate
+from waypost.telemetry import Silent
 
 pytestmark = pytest.mark.asyncio
 
@@ -157,6 +161,18 @@ async def test_where_all_are_refused_all_wait_and_any_of_them_brings_them_back(b
         assert {(await bench.receipt(each)).status for each in told} == {DeliveryStatus.PENDING}
         bench.backup.answer = lambda delivery: TAKEN
         await bench.pass_time(loop, 200)
+        assert {(await bench.receipt(each)).status for each in told} == {DeliveryStatus.SENT}
+
+
+async def test_what_waited_for_the_rate_of_an_account_goes_by_another_once_that_is_refused(bench: TwoAccounts) -> None:
+    """It was to wait its turn with the first, which is refused before it comes."""
+    bench.rates = {APNS: RateGate(APNS, Rate(TokenBucket(2, 2)), MemoryLimiter(bench.clock), bench.clock, Silent())}
+    async with bench.running() as loop:
+        told = [await bench.tell(f"user-{n}") for n in range(20)]
+        await bench.pass_time(loop, 1)
+        assert {(await bench.receipt(each)).parked for each in told} == {None, f"rate:normal/{APNS}"}
+        bench.apns.answer = lambda delivery: DENIED
+        await bench.pass_time(loop, 20)
         assert {(await bench.receipt(each)).status for each in told} == {DeliveryStatus.SENT}
 
 

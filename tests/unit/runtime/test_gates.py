@@ -11,12 +11,14 @@ from waypost.domain import settlement
 from waypost.domain.breaker import BreakerRules, BreakerState
 from waypost.domain.channel import Channel
 from waypost.domain.credential import CredentialId
+from waypost.domain.fallback import Fallbacks
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Lane
-from waypost.domain.outcome import Taken, Unreachable
+from waypost.domain.outcome import CredentialRejected, Taken, Unreachable
+from waypost.domain.time import Instant
 from waypost.ports.sender import Capabilities
 from waypost.runtime.circuits import Circuit
-from waypost.runtime.concurrency import Concurrency
+from waypost.runtime.concurrency import Concurrency, Handed
 from waypost.runtime.gates import Gates
 from waypost.runtime.parked import ParkedWork
 from waypost.telemetry import Silent
@@ -43,6 +45,21 @@ def test_what_is_parked_here_or_found_there_may_come_back(gates: Gates, conditio
     assert gates.lifted() == {}
     gates.found_parked({condition})
     assert gates.lifted().keys() == {condition}
+
+
+@pytest.mark.parametrize("condition", [ROOM, BREAKER])
+def test_what_waits_for_a_refused_account_may_come_back_for_one_that_stands_in(condition: str) -> None:
+    """Whatever it waits for: a place, the breaker."""
+    backup = CredentialId(AppId("demo"), Channel("apns"), "backup")
+    capabilities = Capabilities(Channel("apns"), 10_000, 1_000, 4096)
+    senders = dict.fromkeys([APNS, backup], capabilities)
+    gates = Gates(senders, dict.fromkeys(Lane, 4), RULES, Silent(), fallbacks=Fallbacks.of([[APNS, backup]]))
+    gate = gates.of(Lane.NORMAL)[APNS]
+    assert gate.admit(delivery()) is None
+    gate.done(delivery(), CredentialRejected("20003", "the account is refused"), Handed(Instant(0), 0.0, 1), 0.0)
+    gates.parked(condition)
+    assert gate.room() == 0
+    assert gates.lifted() == {condition: 4}
 
 
 @pytest.mark.parametrize("has_parts", [False, True], ids=["whole", "in parts"])
