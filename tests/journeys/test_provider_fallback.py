@@ -85,8 +85,8 @@ async def taken(service: Service) -> list[Json]:
 async def test_a_second_account_delivers_until_the_first_is_mended(tmp_path: Path, rng: random.Random) -> None:
     """S4-21: 20003 by the first, sent by the second, and its report is the receipt; nobody is told twice for it.
 
-    Workers are killed meanwhile: what is sent at most once arrives at most once, the rest once each. Then the first account
-    gets its right token, and sends again.
+    Workers are killed meanwhile: what is sent at most once arrives at most once, the rest once each. Then the first
+    account gets its right token, and sends again.
     """
     async with running(tmp_path, start=False, workers=2) as service:
         wrong = await begin(service)
