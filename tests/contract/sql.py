@@ -41,6 +41,9 @@ from waypost.stores.sql.settings import Durability, SqlSettings, is_postgres
 from waypost.stores.sql.store import Store, open_store
 from waypost.telemetry.sink import Silent, Telemetry
 
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+"""Of this database: tests of others on the same server wait for their own locks."""
+
 
 def settings_of(url: str) -> SqlSettings:
     """Fast settings: what a test ends is processes, not power."""

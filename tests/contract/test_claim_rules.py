@@ -13,6 +13,7 @@ import pytest_asyncio
 from tests.contract.bench import Bench, again, intent, notification, sent
 from tests.contract.claims import ClaimsUnderTest
 from tests.contract.gate import Gate
+from tests.contract.sql import WAITING
 from tests.journeys.harness import until
 from waypost.domain.amendment import TooLate, Withdrawn
 from waypost.domain.notification import Guarantee
@@ -25,7 +26,6 @@ from waypost.stores.sql.claims.waiting_from import WHOLE_EVERY_MS
 
 pytestmark = [pytest.mark.engines, pytest.mark.asyncio]
 
-_WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
 _MEMBER = 1 << 40
 """A token's remainder by it is the number of the member."""
 
@@ -58,7 +58,7 @@ async def ended_or_waits(task: asyncio.Task[Any], asking: psycopg.Connection[tup
     """Return once *task* is done, or waits for a row that somebody else has locked."""
 
     async def is_so() -> bool:
-        row = asking.execute(_WAITING).fetchone()
+        row = asking.execute(WAITING).fetchone()
         assert row is not None
         return task.done() or row[0] > 0
 

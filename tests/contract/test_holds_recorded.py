@@ -11,7 +11,7 @@ import pytest
 from tests.contract.bench import by_content, by_key, new_id
 from tests.contract.clock import START
 from tests.contract.gate import Gate
-from tests.contract.sql import SqlUnderTest
+from tests.contract.sql import WAITING, SqlUnderTest
 from tests.contract.test_holds import again, confirm, hold, keyed, plain, said
 from tests.contract.test_on_postgres import asked
 from tests.journeys.harness import until
@@ -182,8 +182,7 @@ async def test_what_is_forgotten_while_it_is_being_recorded_stays_forgotten(
         forgotten = asyncio.create_task(forgetting._opened.ledger.forget(keys))
 
         async def is_through_or_waits() -> bool:
-            waits = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-            return forgotten.done() or await asyncio.to_thread(asked, emptied_postgres, waits) != [(0,)]
+            return forgotten.done() or await asyncio.to_thread(asked, emptied_postgres, WAITING) != [(0,)]
 
         await until(is_through_or_waits, "the end of forgetting, or its wait for the recorder")
         gate.open()
