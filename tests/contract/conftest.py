@@ -14,6 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 import pytest_asyncio
+from psycopg import sql
 
 from scripts.services.postgres import Postgres
 from scripts.services.shared import Shared
@@ -61,7 +62,7 @@ BEGIN
     FOR slice IN SELECT relname FROM pg_class WHERE relname ~ '^dedup_[0-9]+$' LOOP
         EXECUTE format('DROP TABLE %I', slice.relname);
     END LOOP;
-    FOR slice IN SELECT relname FROM pg_class WHERE relname ~ '^contact_' AND relkind = 'r' LOOP
+    FOR slice IN SELECT relname FROM pg_class WHERE relname = ANY(string_to_array({of_features}, ' ')) LOOP
         EXECUTE format('DELETE FROM %I', slice.relname);
     END LOOP;
     DELETE FROM notification; DELETE FROM content; DELETE FROM receipt; DELETE FROM dedup_slice; DELETE FROM journal;
@@ -70,7 +71,6 @@ BEGIN
     DELETE FROM opt_out; DELETE FROM outbox; DELETE FROM feed_entry; DELETE FROM erasure; DELETE FROM audit;
     DELETE FROM member; DELETE FROM arrival; DELETE FROM tail;
     DELETE FROM claim; DELETE FROM ownership WHERE shard IS NULL;
-    IF to_regclass('alert') IS NOT NULL THEN DELETE FROM alert; DELETE FROM suspect; END IF;
 END $$
 """
 
@@ -102,7 +102,7 @@ def empty_postgres(postgres_database: str) -> Callable[[], None]:
 
     def empty() -> None:
         with psycopg.connect(postgres_database, autocommit=True) as connection:
-            connection.execute(_EMPTY)
+            connection.execute(sql.SQL(_EMPTY).format(of_features=sql.Literal(" ".join(it.name for it in tables()))))
 
     return empty
 

@@ -19,8 +19,8 @@ API_COMMANDS = (
     "import waypost.cli.sending, waypost.cli.bulk, waypost.cli.dead, waypost.cli.devices, waypost.cli.showing"
 )
 HEAVY = (
-    "aiohttp", "alembic", "cryptography", "faker", "httpx", "litestar", "polyfactory", "rich", "sqlalchemy", "uvicorn",
-    "yaml",
+    "aiohttp", "alembic", "cryptography", "faker", "httpx", "litestar", "polyfactory", "pydantic", "rich", "sqlalchemy",
+    "uvicorn", "yaml",
 )  # fmt: skip
 """Each takes as long to import as the interpreter does to start, or longer."""
 
@@ -45,8 +45,18 @@ asyncio.run(opened())
         ("from waypost.bootstrap.registry import installed; installed()", {"cryptography", "yaml"}),
         ("import waypost.bootstrap.serving", {"yaml"}),
         (f"import waypost.bootstrap.worker\n{OPEN_A_STORE}", {"cryptography", "litestar", "uvicorn", "yaml"}),
+        (
+            "from waypost.entrypoints.rest.app import Application; Application(openapi_config=None)",
+            {"cryptography", "litestar", "uvicorn", "yaml"},
+        ),
     ],
-    ids=["commands that speak to the API", "reading a configuration", "a supervisor", "a worker on today's schema"],
+    ids=[
+        "commands that speak to the API",
+        "reading a configuration",
+        "a supervisor",
+        "a worker on today's schema",
+        "the REST application",
+    ],
 )
 def test_what_is_not_needed_is_not_imported(program: str, needs: set[str], tmp_path: Path) -> None:
     (tmp_path / "waypost.yaml").write_text("apps: {demo: {}}")

@@ -51,6 +51,7 @@ async def tell(ground: Ground, rows: Sequence[JournalRow]) -> None:
     first = await ground.store.webhook_queue.take(news)
     if first:
         await ground.work.accept([NewNotification(notification_of(each)) for each in first])
+    await ground.store.webhook_queue.drop(news)
 
 
 async def enable_again(ground: Ground, now: Instant) -> int:

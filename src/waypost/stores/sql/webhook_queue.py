@@ -1,7 +1,8 @@
 """The status changes that are still to be told to webhooks, on SQL: of each notification one after the other.
 
-The first row of a notification is on its way as a notification of its own; when that ended its row goes, and the next
-one is. Beside it, the URLs that want nothing any more.
+The first row of a notification is on its way as a notification of its own; when that ended the next one is, and once
+that is accepted the row of the first goes: whoever reads the end again after a crash finds what follows. Beside it, the
+URLs that want nothing any more.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _COLUMNS: Final = "id, notification_id, seq, app, url, at, body"
 _ADD: Final = f"INSERT INTO webhook_queue ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"  # noqa: S608 - ours
 _OF: Final = "SELECT notification_id FROM webhook_queue WHERE id = ?"
 _DROP: Final = "DELETE FROM webhook_queue WHERE id = ?"
-_FIRST: Final = f"SELECT {_COLUMNS} FROM webhook_queue WHERE notification_id = ? ORDER BY seq LIMIT 1"  # noqa: S608 - ours
+_LINE: Final = f"SELECT {_COLUMNS} FROM webhook_queue WHERE notification_id = ? ORDER BY seq"  # noqa: S608 - ours
 _IS_DISABLED: Final = "SELECT 1 FROM webhook_disabled WHERE app = ? AND url_hash = ?"
 _DISABLE: Final = "INSERT INTO webhook_disabled (app, url_hash, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _ENABLE: Final = (
@@ -84,6 +85,11 @@ class SqlWebhookQueue:
         """Write *news*, and return what is first in line of each notification of it; may be repeated."""
         return await self._database.commits.submit(_TAKING, news, rows=len(news)) if news else []
 
+    async def drop(self, news: Sequence[WebhookNews]) -> None:
+        """Delete what ended, by *news* that were taken, once what followed it is accepted; may be repeated."""
+        if ended := [each.id for each in news if isinstance(each, WebhookEnded)]:
+            await self._database.commits.submit(_DROPPING, ended, rows=len(ended))
+
     async def enable(self, before: Instant, n: int) -> int:
         """Enable at most *n* URLs again that were disabled before a time; return how many it was."""
         return await self._database.commits.submit(_ENABLING, (before, n))
@@ -95,6 +101,7 @@ def _take(transaction: Transaction, batches: Sequence[Sequence[WebhookNews]]) ->
 
 def _take_one(connection: Connection, news: Sequence[WebhookNews]) -> list[WebhookEvent]:
     touched: dict[NotificationId, None] = {}
+    ended = {each.id for each in news if isinstance(each, WebhookEnded)}
     for each in news:
         match each:
             case WebhookEvent():
@@ -104,10 +111,15 @@ def _take_one(connection: Connection, news: Sequence[WebhookNews]) -> list[Webho
             case WebhookEnded():
                 for (notification_id,) in connection.execute(_OF, (each.id,)).fetchall():
                     touched[NotificationId(notification_id)] = None
-                connection.execute(_DROP, (each.id,))
             case WebhookGone():
                 connection.execute(_DISABLE, (each.app, each.url_hash, each.at))
-    return [_event(*row) for it in touched for row in connection.execute(_FIRST, (it,)).fetchall()]
+    lines = ((_event(*row) for row in connection.execute(_LINE, (it,)).fetchall()) for it in touched)
+    return [first for line in lines if (first := next((each for each in line if each.id not in ended), None))]
+
+
+def _drop(transaction: Transaction, batches: Sequence[Sequence[NotificationId]]) -> list[None]:
+    transaction.connection.executemany(_DROP, [(each,) for batch in batches for each in batch])
+    return [None] * len(batches)
 
 
 def _row(event: WebhookEvent) -> tuple[object, ...]:
@@ -124,4 +136,5 @@ def _enable(transaction: Transaction, orders: Sequence[tuple[Instant, int]]) -> 
 
 
 _TAKING: Final = OperationKind("take_webhook_news", _take, durable=True)
+_DROPPING: Final = OperationKind("drop_webhook_news", _drop, durable=False)
 _ENABLING: Final = OperationKind("enable_webhooks", _enable, durable=True)
