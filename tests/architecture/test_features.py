@@ -73,7 +73,7 @@ def test_its_line_of_the_documentation_and_its_settings_are_made() -> None:
 
 def test_the_page_of_features_is_what_is_mounted() -> None:
     """Print it anew with ``python -m scripts.features``."""
-    assert features.markdown() in (ROOT / "docs/features.md").read_text()
+    assert features.markdown() in (ROOT / "docs/internals/features.md").read_text()
 
 
 async def _told(service: Service) -> Any:
