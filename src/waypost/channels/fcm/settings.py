@@ -37,7 +37,7 @@ class FcmSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     connections: Annotated[int, Meta(ge=1, le=50)] = 25
     """The most connections; each carries 100 requests at once."""
     invalid_argument: Literal["smart", "remove", "refuse"] = "smart"
-    """On ``INVALID_ARGUMENT``: forgets the token, refuses the message, or (``smart``) whichever is at fault."""
+    """On ``INVALID_ARGUMENT``, ``smart`` forgets the token where it is at fault, else refuses the message."""
     sender_id_mismatch: Literal["refuse", "remove"] = "refuse"
     """For a token of another project the message fails; `remove` also forgets the token."""
 

@@ -61,9 +61,9 @@ class KafkaSettings(KafkaMember, frozen=True, kw_only=True):
     dedup_away: Literal["open", "closed"] = "open"
     """Whether requests without an idempotency key are accepted while dedup keys cannot be looked up."""
     settle_ms: Annotated[int, Meta(ge=0, le=250)] = 50
-    """Milliseconds of settlements in one transaction."""
+    """Milliseconds for which settlements are collected into one transaction."""
     stall_s: Annotated[float, Meta(ge=5, le=600)] = 30.0
-    """Seconds without settling after which a worker leaves the group until it can."""
+    """Seconds without progress in its settlements after which a worker leaves the group until there is."""
     answer_s: Annotated[float, Meta(ge=1, le=60)] = 10.0
     """Seconds that a request waits for the brokers; then it is refused, its outcome unknown."""
 

@@ -29,7 +29,7 @@ class SqlSettings(Struct, frozen=True):
     """Where everything is kept. `postgresql://` names every host that may be the primary, and its password is
     `${NAME}`."""
     run_dir: str = "waypost.run"
-    """With PostgreSQL, a folder that one machine's workers share. Under systemd it is in `STATE_DIRECTORY`, or is
+    """With PostgreSQL, a folder that one machine's workers share. Default under systemd: in `STATE_DIRECTORY`, or
     `RUNTIME_DIRECTORY`."""
     durability: Durability = Durability.POWER
     """What an answered request survives: a power failure, or only a crash of the process."""
