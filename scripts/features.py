@@ -1,4 +1,4 @@
-"""Print the table of docs/features.md."""
+"""Print the table of docs/internals/features.md."""
 
 from waypost.bootstrap.features import markdown
 

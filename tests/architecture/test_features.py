@@ -68,12 +68,12 @@ def test_its_settings_are_a_section_and_a_wrong_one_is_named(tmp_path: Path) -> 
 def test_its_line_of_the_documentation_and_its_settings_are_made() -> None:
     assert "| `greetings` | Users are greeted. | `PUT /v1/users/{user_id}/greeting` (admin)" in features.markdown()
     shown = CliRunner().invoke(waypost, ["check-config", "--settings"])
-    assert "| `greetings.word` | text | `hello` | What is said. |" in shown.output
+    assert "| `greetings.word` | text (`hello`) | What is said. |" in shown.output
 
 
 def test_the_page_of_features_is_what_is_mounted() -> None:
     """Print it anew with ``python -m scripts.features``."""
-    assert features.markdown() in (ROOT / "docs/features.md").read_text()
+    assert features.markdown() in (ROOT / "docs/internals/features.md").read_text()
 
 
 async def _told(service: Service) -> Any:

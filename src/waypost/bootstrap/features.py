@@ -158,7 +158,7 @@ def with_features(duty_context: DutyContext, grounds: Mapping[str, Ground]) -> D
 
 
 def markdown() -> str:
-    """Write the table of docs/features.md."""
+    """Write the table of docs/internals/features.md."""
     head = "| feature | what it is for | routes (scope) | commands | tables | journal readers | duties |\n"
     rows = [_row(feature, parts_of(feature)) for feature in FEATURES]
     return head + "|---|---|---|---|---|---|---|\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows)

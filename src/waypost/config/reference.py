@@ -38,6 +38,8 @@ NO_SECTIONS: Sections = MappingProxyType({})
 _SET_BY_LOADING = {"store.url": DEFAULT_STORE_URL, "<policy>.name": "the path of its key"}
 
 
+NO_DEFAULT = "–"
+"""What a setting has in the place of its default where it may be left out."""
 LONGER_THAN_A_REFERENCE = 20
 """Characters by which a meaning must be longer than a path to be told once alone."""
 
@@ -70,11 +72,13 @@ def markdown(plugins: Sequence[SenderPlugin], sections: Sections = NO_SECTIONS) 
         branches.setdefault(_section(setting.path, titles), []).append(row)
     tables = []
     for title, rows in branches.items():
-        head = f"### {title}\n\n| setting | value | default | meaning |\n|---|---|---|---|\n"
-        tables.append(
-            head + "".join(f"| `{row.path}` | {row.kind} | {row.default} | {row.meaning} |\n" for row in rows)
-        )
+        head = f"### {title}\n\n| setting | value (default) | meaning |\n|---|---|---|\n"
+        tables.append(head + "".join(f"| `{row.path}` | {_value(row)} | {row.meaning} |\n" for row in rows))
     return f"{BEGIN}\n" + "\n".join(tables) + END
+
+
+def _value(row: Setting) -> str:
+    return row.kind if row.default == NO_DEFAULT else f"{row.kind} ({row.default})"
 
 
 def _section(path: str, titles: Mapping[str, str]) -> str:
@@ -107,7 +111,7 @@ def _of_field(
         key, inner = get_args(kind)
         placeholder = join(path, f"<{_placeholder(key)}>")
         if inner in _LEAVES or not (isinstance(inner, type) and issubclass(inner, Struct)):
-            yield Setting(placeholder, _kind(inner), "–", meaning)
+            yield Setting(placeholder, _kind(inner), NO_DEFAULT, meaning)
         else:
             yield from _of_struct(inner, placeholder, plugins, sections)
     elif isinstance(kind, type) and issubclass(kind, Struct) and kind not in _LEAVES:
@@ -157,6 +161,8 @@ def _kind(kind: Any) -> str:
 
 
 def _bounds(meta: msgspec.Meta) -> str:
+    if meta.ge is not None and meta.le is not None:
+        return f" {meta.ge:,}–{meta.le:,}"
     above = f" >{meta.gt}" if meta.gt is not None else ""
     least = f" ≥{meta.ge:,}" if meta.ge is not None else ""
     most = f" ≤{meta.le:,}" if meta.le is not None else ""
@@ -171,7 +177,7 @@ def _default(each: FieldInfo, path: str) -> str:
         default = _SET_BY_LOADING[path]
     match default:
         case None | ():
-            return "–"
+            return NO_DEFAULT
         case _ if default is NODEFAULT:
             return "required"
         case RetryPolicy(name=name):

@@ -67,15 +67,15 @@ class RateSettings(Struct, frozen=True, kw_only=True):
     """Limits of what one provider gets by one credential; what is over them waits and spends no attempt."""
 
     capacity: Annotated[int, Meta(ge=1)] | None = None
-    """Notifications that may be sent at once after a pause. Default: the plug-in's value."""
+    """Notifications sent at once after a pause. Unset: the plug-in's."""
     refill_per_s: Annotated[float, Meta(gt=0)] | None = None
-    """Notifications that may be sent per second. Default: the plug-in's value."""
+    """Notifications a second. Unset: the plug-in's."""
     ramp_s: Annotated[float, Meta(ge=0)] | None = None
-    """Seconds from a twentieth of both to the whole, after a pause as long. Default: the plug-in's value."""
+    """Seconds from a twentieth of both to the whole, after a pause as long. Unset: the plug-in's."""
     unlimited: bool = False
-    """Removes this limit, including the plug-in's default."""
+    """Removes the limit, also the plug-in's."""
     per_device: Quota | None = None
-    """The most notifications that one device is sent, such as `20/min`. Default: the plug-in's value."""
+    """The most that one device is sent, such as `20/min`. Unset: the plug-in's."""
 
 
 IssuerName = NewType("IssuerName", str)
@@ -85,27 +85,26 @@ class AppLimits(Struct, frozen=True, kw_only=True):
     """Limits of what an app and its callers may ask for."""
 
     all: Quota = UNLIMITED
-    """Requests of all callers of the app together; each item of a batch counts."""
+    """Requests of all callers of the app; items of a batch count."""
     callers: dict[CallerName, Quota] = {}
-    """Requests of this caller; overrides `limits.caller`."""
+    """Requests of this caller, in place of `limits.caller`."""
 
 
 class ContactSettings(Struct, frozen=True, kw_only=True):
     """Proofs that an address is its user's, by a code that is sent to it."""
 
     verify: tuple[Literal["email", "phone"], ...] = ()
-    """Contacts that get nothing but a code until it was entered. Needs `contacts.secret_file`."""
+    """Contacts that get nothing but a code until it is entered; needs `contacts.secret_file`."""
     title: Annotated[str, Meta(min_length=1, max_length=200)] = "Confirm your address"
     """The title of the message with the code."""
     text: Annotated[str, Meta(min_length=1, max_length=1_000)] = "{code} is your code. It ends in {minutes} minutes."
-    """Its text. `{code}` stands for the six digits, `{link}` for a link to a page that confirms, `{minutes}` for how
-    long both hold."""
+    """Its text: `{code}` is six digits, `{link}` a page that confirms, `{minutes}` how long both hold."""
     code_s: Annotated[int, Meta(ge=60, le=86_400)] = 600
     """Seconds for which a code holds."""
     tries: Annotated[int, Meta(ge=1, le=10)] = 5
-    """Tries at a code; then another one has to be sent."""
+    """Tries at a code; then another has to be sent."""
     codes_per_hour: Annotated[int, Meta(ge=1, le=100)] = 5
-    """The most codes to one address in an hour (UTC), whoever asks for them."""
+    """The most codes to one address an hour (UTC)."""
 
 
 class AppSettings(Struct, frozen=True, kw_only=True):
@@ -115,20 +114,19 @@ class AppSettings(Struct, frozen=True, kw_only=True):
     """The section of each channel that the app has one for, as its plug-in reads it; written as keys of their own.
     A second one of a channel is written as `<channel>/<name>`."""
     fallback: dict[str, tuple[str, ...]] = {}
-    """The names of the further credentials of a channel that stand in for its default one, in order. They send while
-    the one before is refused or not there."""
+    """The accounts that stand in for the channel's default one, in order."""
     on_denied: Literal["wait", "fail"] = "wait"
-    """Where every account of a channel is refused, deliveries wait for you (`wait`), or fail at once (`fail`)."""
+    """Where every account of a channel is refused, deliveries wait, or fail at once."""
     expires_on: dict[str, dt.date] = {}
-    """The day (UTC) on which a channel's key expires. Needed only for keys; certificates carry their own date."""
+    """The day (UTC) on which a key ends; certificates say it themselves."""
     rehearsed_on: dict[str, dt.date] = {}
-    """The day (UTC) on which renewing a channel's key was last rehearsed in staging; the log warns a year later."""
+    """The day (UTC) of the last rehearsed renewal; the log warns a year later."""
     defaults: Defaults = Defaults()
     """What holds where a caller is silent."""
     device_cap: Annotated[int, Meta(ge=0, le=50)] = 10
-    """Active devices of a user. Above it, the one seen longest ago is deactivated; 0 means no cap."""
+    """Active devices of a user; above it, the one seen longest ago is deactivated. 0: no cap."""
     dead_devices: Literal["keep", "delete"] = "keep"
-    """Whether the row of a device whose token is dead is kept, deactivated (`keep`), or deleted (`delete`)."""
+    """Devices whose token is dead: kept, deactivated, or deleted."""
     retry: RetryRules = RetryRules()
     """Which retry policy answers which failure."""
     issuers: dict[IssuerName, IssuerSettings] = {}
@@ -145,52 +143,51 @@ class LaneSettings(Struct, frozen=True, kw_only=True):
     """Limits of one lane."""
 
     in_flight: Annotated[int, Meta(ge=1)] | None = None
-    """The most deliveries of this lane in flight for one credential in one worker. Default: the lane's share of the
-    connections."""
+    """The most deliveries in flight for one credential in one worker. Unset: the lane's share of the connections."""
 
 
 class LimitSettings(Struct, frozen=True, kw_only=True):
     """Limits beyond which requests are refused."""
 
     backlog: Annotated[int, Meta(ge=1)] = 1_000_000
-    """The most notifications waiting in one lane, and of one app as many as the lane has room left; above it, 429
+    """The most notifications waiting in one lane, and of one app as many as there is room left; above it, 429
     `backlog_full`."""
     counted_in: Literal["memory", "file", "redis"] | None = None
-    """Where limits are counted: by process (`memory`), machine (`file`), or for several machines (`redis`). Default:
-    `file`, with one worker `memory`."""
+    """Counts by process (`memory`), machine (`file`), or for several machines (`redis`). Unset: `file`, with one worker
+    `memory`."""
     when_away: Literal["local", "refuse"] = "local"
-    """While the counter does not answer, each process counts by itself (`local`), or requests are refused and
-    deliveries wait (`refuse`)."""
+    """While the counter is away, each process counts by itself (`local`), or requests are refused and deliveries
+    wait."""
     caller: Quota = Quota(50_000)
-    """Requests of one caller (API key or service token); each item of a batch counts."""
+    """Requests of one caller (API key or service token); items of a batch count."""
     user: Quota = Quota(100, 900)
     """Writing requests of one end user, by their own token or under `/api`."""
     address: Quota = Quota(1_000, 3_600)
-    """Requests from one address without a valid credential. Users are limited by user, whoever shares their address."""
+    """Requests from one address without a valid credential."""
     failures: Quota = Quota(100, 900)
-    """API keys from one address that do not exist. Above it, keys from there are refused, but for those verified
-    shortly before."""
+    """Unknown API keys from one address; above it, keys from there are refused but for those verified shortly
+    before."""
     endpoints: dict[EndpointName, Quota] = {}
-    """Requests of one caller or end user to one route, such as `POST /v1/notifications` or `gRPC SubmitBatch`."""
+    """Requests of one caller or user to one route: `POST /v1/notifications`, `gRPC SubmitBatch`."""
     trusted_proxies: tuple[str, ...] = ()
-    """Addresses or networks of proxies that are trusted to name the client's address."""
+    """Addresses or networks of proxies that may name the client's address."""
     forwarded_header: Literal["x-forwarded-for", "forwarded"] = "x-forwarded-for"
-    """The header in which trusted proxies name the client's address; the other one is ignored."""
+    """The header that names it; the other is ignored."""
 
 
 class RetentionSettings(Struct, frozen=True, kw_only=True):
     """Retention of finished work."""
 
     notifications_days: Annotated[int, Meta(ge=1)] = 90
-    """Days after which finished notifications and their receipts are deleted."""
+    """Days for which finished notifications and their receipts are kept."""
     audit_days: Annotated[int, Meta(ge=1)] = 365
-    """Days after which audit entries are deleted."""
+    """Days for which audit entries are kept."""
     devices: DeviceAges = DeviceAges()
     """How long devices are kept."""
     erased: Literal["keep", "delete"] = "keep"
-    """What is left of an erased user's notifications: receipts without the person (`keep`), or nothing (`delete`)."""
+    """What is left of an erased user's notifications: receipts without the person, or nothing."""
     hidden: Literal["keep", "delete"] = "keep"
-    """What becomes of a finished notification that its user deleted under `/api`: kept for the app, or deleted."""
+    """A finished notification that its user deleted under `/api` is kept for the app, or deleted."""
 
 
 class SourceSettings(Struct, frozen=True, kw_only=True):
@@ -199,9 +196,9 @@ class SourceSettings(Struct, frozen=True, kw_only=True):
     app: AppId
     """The app to whose users the messages go."""
     caller: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
-    """The caller of its messages, to whom their idempotency keys belong. Default: `source:` and the source's name."""
+    """The caller to whom idempotency keys belong. Unset: `source:` and the source's name."""
     batch: Annotated[int, Meta(ge=1, le=5_000)] = 500
-    """The most messages that are read, accepted and acknowledged together."""
+    """The most messages accepted and acknowledged together."""
     redis: RedisSourceSettings | None = None
     """A Redis Stream."""
     kafka: KafkaSourceSettings | None = None
@@ -220,9 +217,9 @@ class LogSettings(Struct, frozen=True, kw_only=True):
     """Settings of the log."""
 
     level: Level = Level.INFO
-    """The lowest level that is logged; docs/telemetry.md names the level of every event."""
+    """The lowest level that is logged."""
     format: LogFormat = LogFormat.AUTO
-    """The form of a line: `json`, `text` for people, or `auto`: text on a terminal, JSON elsewhere."""
+    """`auto` is text on a terminal, JSON elsewhere."""
 
 
 class Config(Struct, frozen=True, kw_only=True):
@@ -233,12 +230,11 @@ class Config(Struct, frozen=True, kw_only=True):
     store: SqlSettings = SqlSettings(url=DEFAULT_STORE_URL)
     """The database; a URL alone will do."""
     stack: Stack = Stack.EMBEDDED
-    """What holds accepted work: the store, or (`log`) Kafka, with the store as its ledger."""
+    """What holds accepted work: the store, or Kafka (`log`), with the store as its ledger."""
     requires: tuple[Promise, ...] = ()
-    """Promises that you rely on: a stack that lacks one is refused; docs/stacks.md says what each means."""
+    """Promises that the stack must keep, or it is refused; docs/stacks.md."""
     handoff: Handoff = Handoff.MEMORY
-    """Between routing and delivering: nothing (a `worker` does both), or on PostgreSQL a `queue` from `router` to
-    `deliverer`."""
+    """Between routing and delivering: nothing, or on PostgreSQL a `queue` from `router` to `deliverer`."""
     outbox: OutboxSettings = OutboxSettings()
     """What is published to topics that others read, on PostgreSQL."""
     kafka: KafkaSettings | None = None
@@ -246,25 +242,25 @@ class Config(Struct, frozen=True, kw_only=True):
     redis: RedisSettings | None = None
     """What processes share beside the store; never the only copy of anything."""
     cache: Literal["redis"] | None = None
-    """Where users' devices are cached. Unset, the store is read each time."""
+    """Where users' devices are cached. Unset: nowhere."""
     devices: Literal["store", "cassandra"] = "store"
-    """Where the device registry is stored."""
+    """Where devices are stored."""
     cassandra: CassandraSettings | None = None
     """The cluster, where it keeps the devices."""
     dedup: Literal["redis"] | None = None
-    """Where the `log` stack keeps dedup keys. Unset, in the store."""
+    """Where the `log` stack keeps dedup keys. Unset: in the store."""
     listen: Listen = Listen("127.0.0.1", 8080)
-    """The address of the API, `host:port`; port 0 picks a free one."""
+    """The API's address; port 0 picks a free one."""
     profile: Literal["simplens"] | None = None
-    """A preset of defaults that imitates another service."""
+    """Defaults that imitate another service."""
     workers: Annotated[int, Meta(ge=1, le=MAX_WORKERS)] = field(default_factory=one_per_core)
-    """Processes that accept and deliver. With 1 there is no supervisor process."""
+    """Processes that accept and deliver; 1 has no supervisor."""
     roles: tuple[Role, ...] = ()
-    """The roles of this process. Unset, all of them."""
+    """What this process does. Unset: all."""
     sources: dict[SourceName, SourceSettings] = {}
     """Streams from which notifications come, by a name of your own; read by processes with the role `api`."""
     drain_timeout_s: Annotated[float, Meta(ge=0, le=3_600)] = 20.0
-    """Seconds that a stopping process waits for requests and deliveries in flight. Then it closes their connections."""
+    """Seconds that a stopping process waits for what is in flight."""
     lanes: dict[Lane, LaneSettings] = {}
     """What each lane may use; lanes never wait for each other."""
     timer: TimerSettings = TimerSettings()

@@ -47,19 +47,19 @@ class RetryPolicy(Struct, frozen=True):
     max_retries: Count
     """Retries after the first attempt."""
     delays_ms: tuple[Count, ...] = ()
-    """The delay before retry N; empty means exponential, and past its end the last one holds."""
+    """The delay before retry N, the last one repeated; empty: exponential."""
     base_ms: Count = SECOND_MS
-    """The first delay of an exponential schedule."""
+    """The first delay, if exponential."""
     cap_ms: Count = HOUR_MS
-    """The longest delay of an exponential schedule."""
+    """The longest delay, if exponential."""
     unanswered_base_ms: Count | None = None
-    """A longer base after no answer, when the provider may be struggling."""
+    """A longer base after no answer."""
     jitter: Jitter = Jitter.NONE
     """The random change of each delay."""
     max_age_ms: Count | None = None
-    """The age of a notification, in milliseconds, from which it is not retried. Unset, there is no limit."""
+    """Milliseconds of age from which there is no retry. Unset: no limit."""
     on_exhausted: Exhausted = Exhausted.DLQ
-    """What a failure leaves behind: a dead letter, or nothing but its receipt."""
+    """What a failure leaves: a dead letter, or its receipt alone."""
 
     def delay_ms(self, retries_made: int, jitter: float, base_ms: int | None = None) -> int:
         """Return the milliseconds until the next retry; *jitter* is random, 0 to 1. ValueError for a negative count."""
@@ -108,14 +108,14 @@ class RetryRules(Struct, frozen=True):
     """An app's retry policies: by error class first, then by urgency, then the default."""
 
     default: RetryPolicy = EXPONENTIAL
-    """The retry policy used when no more specific one applies."""
+    """The policy where none below applies."""
     by_urgency: dict[Urgency, RetryPolicy] = {}
-    """The retry policy for one urgency."""
+    """The policy of one urgency."""
     by_class: dict[ErrorClass, RetryPolicy] = {}
-    """The retry policy for one class of errors; it takes precedence over `by_urgency`."""
+    """The policy of one class of errors, before `by_urgency`."""
 
     throttle_counts_as_retry: bool = False
-    """Whether waiting for a provider's limit (`rates`) uses up one of a delivery's retries."""
+    """Whether waiting for `rates` uses up a retry."""
 
     def choose(self, urgency: Urgency, error_class: ErrorClass) -> RetryPolicy:
         """Choose the policy for one failure."""

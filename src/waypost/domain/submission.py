@@ -152,18 +152,17 @@ class Defaults(Struct, frozen=True):
     """An app's values for what a caller leaves out."""
 
     ttl_s: Seconds = 86_400
-    """Seconds for which sending a notification is worthwhile."""
+    """Seconds for which sending is worthwhile."""
     dedup_window_s: Seconds | None = None
-    """Seconds within which the same submission is not sent again; 0 or unset is off, at the notify API unset is a
-    day."""
+    """Seconds within which the same submission is not sent again. 0 or unset: off; unset at the notify API: a day."""
     dedup_windows_s: dict[NotificationType, Seconds] = {}
-    """The same for one `type`; unset, that of `otp` and `payment` is 300 at most."""
+    """The same for one `type`. Unset: 300 at most for `otp` and `payment`."""
 
     channels: SubmittedChannels = ()
-    """The channels of a submission that names none: side by side (`[push, email]`), or in steps
-    (`[{to: push, for: 30s}, sms]`). Unset is every channel that reaches an app or a browser."""
+    """Channels of submissions that name none: `[push, email]` side by side, `[{to: push, for: 30s}, sms]` in steps.
+    Unset: every app and browser."""
     channels_by_type: dict[NotificationType, SubmittedChannels] = {}
-    """The same for notifications of one `type`."""
+    """The same for one `type`."""
 
     def channels_of(self, kind: str | None) -> tuple[ChannelName | SubmittedStep, ...]:
         """Return the channels of a submission of the type *kind* that names none."""

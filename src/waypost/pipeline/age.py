@@ -18,7 +18,7 @@ class DeviceAges(Struct, frozen=True, kw_only=True):
     """The ages at which devices end; unset, they are kept for ever."""
 
     unused_days: Annotated[int, Meta(ge=1)] | None = None
-    """Days without a registration and without a successful send after which a device is deactivated. Unset: never."""
+    """Days without a registration or successful send after which a device is deactivated. Unset: never."""
     inactive_days: Annotated[int, Meta(ge=1)] | None = None
     """Days after which a deactivated device is deleted. Unset: never."""
 

@@ -34,9 +34,8 @@ class TlsSettings(Struct, frozen=True, kw_only=True):
     """Settings of how connections are encrypted, and whose are accepted; TLS 1.2 at least."""
 
     certificate_file: str
-    """The certificate as PEM, followed by the intermediate certificates."""
+    """The certificate and its intermediates (PEM)."""
     key_file: str
-    """Its private key as PEM, unencrypted."""
+    """Its private key (PEM), unencrypted."""
     client_ca_file: str | None = None
-    """The authorities (PEM) of clients' certificates. If set, every client must present one, and HTTP clients need TLS
-    1.3."""
+    """The authorities (PEM) of clients' certificates, which are then required; HTTP clients need TLS 1.3."""

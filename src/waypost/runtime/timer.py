@@ -11,6 +11,6 @@ class TimerSettings(Struct, frozen=True, kw_only=True):
     """The pace at which what is due (retries, scheduled, parked) is released; nothing is ever released early."""
 
     period_s: Annotated[float, Meta(gt=0, le=3_600)] = 0.05
-    """Seconds between two looks for what is due: retries, scheduled, parked. What comes due meanwhile waits."""
+    """Seconds between two looks for what is due."""
     page: Annotated[int, Meta(ge=1, le=10_000)] = 1_000
-    """The most that one such look releases in one worker, what is due longest first."""
+    """The most that one look of a worker releases, longest due first."""

@@ -31,4 +31,4 @@ def test_a_long_meaning_is_told_once_and_then_referred_to() -> None:
     tables = markdown(installed())
     url = next(setting for setting in settings(installed()) if setting.path == "redis.url")
     assert tables.count(url.meaning) == 1
-    assert "| `sources.<source>.redis.url` | text | required | As `redis.url`. |" in tables
+    assert "| `sources.<source>.redis.url` | text (required) | As `redis.url`. |" in tables

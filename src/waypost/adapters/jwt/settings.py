@@ -43,37 +43,36 @@ class IssuerSettings(Struct, frozen=True, kw_only=True):
     """An issuer whose tokens are accepted; the keys come by one of `secret`, `jwks_url`, `jwks_file`."""
 
     issuer: Annotated[str, Meta(min_length=1)]
-    """The exact value of the `iss` claim in its tokens."""
+    """The `iss` of its tokens, exactly."""
     audience: Annotated[str, Meta(min_length=1)]
-    """The value that the `aud` claim must contain. Two issuers may not share both `issuer` and `audience`."""
+    """What their `aud` must contain; no two issuers share both."""
     algorithms: Annotated[tuple[Algorithm, ...], Meta(min_length=1)]
-    """The signature algorithms accepted: `HS…` with `secret`, `RS…` and `ES…` with a key set."""
+    """`HS…` with `secret`, `RS…` and `ES…` with a key set."""
     secret: str | None = None
-    """The shared secret, as `${NAME}` or `file:PATH`, at least as long as the hash (32, 48 or 64 bytes). A change needs
-    a restart."""
+    """The shared secret, `${NAME}` or `file:PATH`, of at least 32, 48 or 64 bytes, as the hash. A change needs a
+    restart."""
     jwks_url: str | None = None
-    """The URL of its key set (JWKS): https, or http on the loopback. Redirects are not followed."""
+    """Its key set: https, or http on the loopback; redirects are not followed."""
     jwks_file: str | None = None
-    """A file with its key set (JWKS). It is read again when a token names an unknown key."""
+    """A file with its key set, read again when a token names an unknown key."""
     ca_file: str | None = None
-    """The authorities to trust for `jwks_url`, instead of the system's."""
+    """The authorities to trust instead of the system's."""
     jwks_refresh_s: Annotated[float, Meta(ge=10, le=86_400)] = 300.0
-    """Seconds after which the next token has the key set fetched again. While that fails, the last one is valid for a
-    day."""
+    """Seconds after which the next token has the key set fetched again; while that fails, the last holds for a day."""
     users: bool = False
-    """Whether its tokens belong to end users, who reach only what is theirs; if false, they belong to services."""
+    """Whether its tokens are those of end users, not of services."""
     subject_claim: Annotated[str, Meta(min_length=1)] = "sub"
-    """The claim that contains the user id, or the service's name as a caller."""
+    """The claim with the user's id, or the service's name."""
     scopes: tuple[Scope, ...] = ()
-    """The scopes of each of its tokens; end users may have `send`, `devices` and `read` only."""
+    """The scopes of each token; of end users `send`, `devices` and `read` only."""
     scope_claim: str | None = None
-    """A claim that adds scopes of `claimed_scopes`, as a list or a text with spaces."""
+    """A claim, a list or a text with spaces, that adds scopes of `claimed_scopes`."""
     claimed_scopes: tuple[Scope, ...] = ()
     """The scopes that `scope_claim` may add."""
     leeway_s: Annotated[float, Meta(ge=0, le=300)] = 30.0
-    """The clock difference tolerated between issuer and server, seconds."""
+    """Seconds by which clocks may differ."""
     max_age_s: Annotated[float, Meta(ge=1)] = 86_400.0
-    """The greatest age of a token, seconds since `iat`, whatever its own expiry says."""
+    """The greatest age of a token since `iat`, seconds, whatever its `exp`."""
 
 
 def misfit(settings: IssuerSettings) -> tuple[str, str] | None:

@@ -13,45 +13,45 @@ class ApnsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Settings of one team's signing key or one client certificate, for one bundle id in one environment."""
 
     key_file: str | None = None
-    """The ``.p8`` file from Apple's developer pages: an EC key on P-256 as PEM; with ``key_id`` and ``team_id``."""
+    """The ``.p8`` file from Apple's developer pages; with ``key_id`` and ``team_id``."""
     key_id: str | None = None
-    """10 characters, from the same page."""
+    """10 characters."""
     team_id: str | None = None
     """10 characters."""
     certificate_file: str | None = None
-    """A client certificate and its private key as PEM, in place of ``key_file``, ``key_id`` and ``team_id``."""
+    """A client certificate with its private key (PEM), in place of the key."""
     topic: str
     """The app's bundle id."""
     environment: Literal["production", "sandbox"] = "production"
-    """Which of Apple's gateways; tokens of one are unknown to the other."""
+    """Which of Apple's gateways; each knows its own tokens alone."""
     endpoint: str | None = None
     """``https://host:port`` instead of the environment's own."""
     other_endpoint: str | None = None
-    """``https://host:port`` instead of the other environment's own; where ``endpoint`` is set, healing needs it."""
+    """The same for the other environment; beside ``endpoint``, healing needs it."""
     channels_endpoint: str | None = None
-    """``https://host:port`` instead of the environment's own, to manage broadcast channels."""
+    """The same for managing broadcast channels."""
     broadcast_endpoint: str | None = None
-    """``https://host:port`` instead of the environment's own, to send to broadcast channels."""
+    """The same for sending to broadcast channels."""
     ca_file: str | None = None
     """The authorities to trust instead of the system's."""
     proxy: str | None = None
-    """``http://[user:password@]host:port``: connections go through it, by CONNECT."""
+    """``http://[user:password@]host:port``, asked by CONNECT."""
     connections: Annotated[int, Meta(ge=1, le=40)] = 25
-    """The most connections for visible notifications; each carries up to 1,000 requests at once."""
+    """The most for visible notifications; each carries 1,000 requests at once."""
     silent_connections: Annotated[int, Meta(ge=1, le=5)] = 2
-    """The most connections for silent notifications, which are separate from the others."""
+    """The most for silent notifications, beside the others."""
     heal_environment: bool = True
-    """Tries the other environment once for an unknown token, and remembers which one knows it."""
+    """Tries the other environment once for an unknown token, and remembers which knows it."""
     critical_alerts: bool = False
-    """Whether Apple granted the app the entitlement for critical alerts, which sound even on a muted device."""
+    """Whether the app has Apple's entitlement for critical alerts."""
     critical_fallback: Literal["time-sensitive", "active", "refuse"] = "time-sensitive"
-    """What becomes of ``urgency: critical`` without it: a lower interruption level, or none is sent."""
+    """What ``urgency: critical`` becomes without it: a lower interruption level, or nothing is sent."""
     fit: Fit = "refuse"
-    """Over Apple's limit a notification is refused, or (``trim``) its body, subtitle and title are shortened."""
+    """Over the provider's limit: refused, or body, subtitle and title shortened (``trim``)."""
     bad_token_share: Annotated[float, Meta(gt=0, le=1)] = 0.25
-    """The share of unknown tokens among recent answers above which none is removed: a setting is likely wrong."""
+    """The share of unknown tokens among recent answers above which none is removed."""
     dead_token_codes: tuple[str, ...] = ("Unregistered", "ExpiredToken")
-    """The reasons that forget a token. ``BadDeviceToken`` is forgotten when both environments refuse it."""
+    """The reasons that forget a token; ``BadDeviceToken`` does when both environments say it."""
 
     @property
     def other_gateway_known(self) -> bool:

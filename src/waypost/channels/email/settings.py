@@ -17,50 +17,47 @@ class EmailSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Settings of the SMTP server, and of whom messages come from."""
 
     host: str
-    """The SMTP server that takes messages for everybody: its name."""
+    """The name of the SMTP server."""
     port: Annotated[int, Meta(ge=1, le=65535)] | None = None
-    """Its port; left out, 587 with `starttls`, 465 with `tls`, 25 with `none`."""
+    """Unset: 587 with `starttls`, 465 with `tls`, 25 with `none`."""
     security: Security = "starttls"
-    """How the connection is encrypted: after a greeting (`starttls`), from the first byte (`tls`), or not at all
-    (`none`), which is for a server on this machine."""
+    """The encryption: after a greeting (`starttls`), from the first byte (`tls`), or none, for a server on this
+    machine."""
     plaintext: bool = False
-    """Whether `security: none` is also for servers on other machines: whoever is between reads the messages, and the
-    password."""
+    """Allows `security: none` to other machines: whoever is between reads messages and password."""
     sender: str
-    """Whom messages come from: `news@example.com`, or `Example Shop <news@example.com>`."""
+    """`news@example.com`, or `Example Shop <news@example.com>`."""
     reply_to: str | None = None
-    """Where answers go, where not to the sender."""
+    """Where answers go. Unset: to the sender."""
     bounces_to: str | None = None
-    """The mailbox that hears of messages that cannot be delivered (the envelope's sender); left out, the sender's."""
+    """The envelope's sender, which hears of undeliverable messages. Unset: the sender."""
     username: str | None = None
-    """Who we are to the server; with `password_file` or `token_file`."""
+    """With `password_file` or `token_file`."""
     password_file: str | None = None
     """A file with the password."""
     token_file: str | None = None
-    """A file with an OAuth 2.0 access token (XOAUTH2), kept fresh by whoever writes it."""
+    """A file with an OAuth 2.0 access token (XOAUTH2), which somebody else renews."""
     ca_file: str | None = None
-    """The certificate authorities to trust, instead of the system's."""
+    """The authorities to trust instead of the system's."""
     connections: Annotated[int, Meta(ge=1, le=50)] = 4
-    """The most connections at once; each carries one message at a time."""
+    """The most connections; each carries one message at a time."""
     idle_s: Annotated[int, Meta(ge=1, le=600)] = 30
-    """Seconds for which a connection without work is kept open."""
+    """Seconds for which an idle connection is kept."""
     timeout_s: Annotated[int, Meta(ge=2, le=300)] = 60
-    """Seconds in which the server must have answered for a message; half of them until it is begun."""
+    """Seconds for the answer to a message; half of them until it is begun."""
     unsubscribe_url: str | None = None
-    """The address of one-click unsubscribing (RFC 8058), `https://…`, with `{token}` where the recipient is named;
-    needs `unsubscribe_key_file`."""
+    """One-click unsubscribing (RFC 8058): `https://…` with `{token}`; needs `unsubscribe_key_file`."""
     unsubscribe_key_file: str | None = None
-    """A secret of at least 32 bytes that signs `{token}`, so that nobody can unsubscribe others."""
+    """A secret of at least 32 bytes that signs `{token}`."""
     unsubscribe_mailto: str | None = None
-    """A mailbox that takes unsubscribe requests, beside or instead of the address."""
+    """A mailbox that takes unsubscribe requests."""
     dkim_key_file: str | None = None
-    """An RSA key as PEM that signs each message (DKIM, RFC 6376); with `dkim_selector`."""
+    """An RSA key (PEM) that signs messages; with `dkim_selector`."""
     dkim_selector: str | None = None
-    """The name under which the key is published: `<selector>._domainkey.<domain>`."""
+    """Names the key: `<selector>._domainkey.<domain>`."""
     dkim_domain: str | None = None
-    """The domain that signs; left out, the sender's."""
+    """The domain that signs. Unset: the sender's."""
     callback_password_file: str | None = None
-    """A password of at least 16 bytes in the address that the provider posts to; without it nothing it posts is taken.
-    """
+    """A password of at least 16 bytes in the provider's callback URL; without it callbacks are refused."""
     provider: Provider = "smtp"
-    """Whose server it is, since callbacks and changed headers differ: `ses`, `postmark`, or any (`smtp`)."""
+    """Whose server it is, for callbacks and changed headers; any other is `smtp`."""

@@ -25,28 +25,28 @@ class FcmSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Settings of one service account of one project."""
 
     service_account_file: str
-    """The JSON key file from the Firebase console; or ``metadata``: the account a machine of Google's runs under."""
+    """The JSON key file from the Firebase console, or ``metadata``: the account of a Google machine."""
     project_id: str | None = None
-    """The project to send for, where it is not the account's own."""
+    """The project, if not the account's own."""
     endpoint: str | None = None
     """``https://host:port`` instead of Google's own."""
     ca_file: str | None = None
-    """The authorities to trust instead of the system's; also for the token endpoint."""
+    """As for APNs, and for the token endpoint."""
     proxy: str | None = None
-    """``http://[user:password@]host:port``: connections go through it, by CONNECT; also those to the token endpoint."""
+    """As for APNs, and for the token endpoint."""
     connections: Annotated[int, Meta(ge=1, le=50)] = 25
-    """The most connections; each carries up to 100 requests at once."""
+    """The most connections; each carries 100 requests at once."""
     invalid_argument: Literal["smart", "remove", "refuse"] = "smart"
     """On ``INVALID_ARGUMENT``, ``smart`` forgets the token where it is at fault, else refuses the message."""
     sender_id_mismatch: Literal["refuse", "remove"] = "refuse"
-    """For a token of another project the message fails (`refuse`), and the token is removed as well (`remove`)."""
+    """For a token of another project the message fails; `remove` also forgets the token."""
 
     fit: Fit = "refuse"
-    """A message over 4096 bytes is refused, or its body, then its title, is shortened with an ellipsis (``trim``)."""
+    """Over 4,096 bytes: refused, or body, then title, shortened (``trim``)."""
     form: Form = "waypost"
-    """The form of visible messages: Waypost's own, or that of the notifications service, for apps written for it."""
+    """The form of visible messages: Waypost's, or that of the notifications service."""
     validate_only: bool = False
-    """Dry run: Google validates every message and delivers none. For the first try of an account."""
+    """Google validates every message and delivers none."""
 
     def token_rules(self) -> TokenRules:
         """Return the two settings that decide when a token is forgotten."""

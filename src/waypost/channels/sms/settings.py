@@ -17,25 +17,24 @@ class SmsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Settings of the Twilio account, and of who a text message comes from."""
 
     account_sid: Annotated[str, Meta(pattern=r"^AC[0-9a-fA-F]{32}(?!\n)$")]
-    """The account's SID, `AC` and 32 hex digits."""
+    """`AC` and 32 hex digits."""
     auth_token_file: str
-    """A file with the account's auth token, which also signs Twilio's reports."""
+    """A file with the auth token, which also signs Twilio's reports."""
     api_key_sid: Annotated[str, Meta(pattern=r"^SK[0-9a-fA-F]{32}(?!\n)$")] | None = None
-    """The SID of an API key to sign in with in place of the auth token; with `api_key_secret_file`."""
+    """An API key to sign in with in place of the token; with `api_key_secret_file`."""
     api_key_secret_file: str | None = None
-    """A file with the secret of that API key."""
+    """A file with its secret."""
     messaging_service_sid: Annotated[str, Meta(pattern=r"^MG[0-9a-fA-F]{32}(?!\n)$")] | None = None
-    """The messaging service that chooses the sender's number. Either this or `from_number`."""
+    """The messaging service that chooses the number; or else `from_number`."""
     from_number: Annotated[str, Meta(pattern=r"^(\+[1-9][0-9]{6,14}|[0-9]{3,8}|[A-Za-z0-9 ]{1,11})(?!\n)$")] | None = (
         None
     )
     """The number, short code or name that messages come from."""
     fit: Fit = "refuse"
-    """What happens to a text over 1,600 characters: it fails (`refuse`), or its body and title are shortened (`trim`).
-    """
+    """Over 1,600 characters: refused, or body and title shortened (`trim`)."""
     endpoint: str | None = None
-    """Where Twilio's API is, `https://host[:port]`. Unset: Twilio."""
+    """`https://host[:port]` instead of Twilio's own."""
     ca_file: str | None = None
-    """The certificate authorities to trust, instead of the system's."""
+    """The authorities to trust instead of the system's."""
     connections: Annotated[int, Meta(ge=1, le=100)] = 10
-    """The most connections to Twilio; each carries one request at a time."""
+    """The most connections; each carries one request at a time."""

@@ -19,16 +19,16 @@ class UnifiedPushSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Push servers that devices may be at: hosts, ``*.`` for any labels in front, ``https://host:port``,
     ``http://host:port`` in a private network, or ``*`` for any public host."""
     vapid_private_key_file: str | None = None
-    """An EC key on P-256 as PEM, for push servers that want to know who sends; with ``subject``."""
+    """An EC key on P-256 (PEM) that says who sends; with ``subject``."""
     subject: str | None = None
     """Whom a push server may turn to: ``mailto:…`` or ``https://…``."""
     plaintext: bool = False
-    """Whether devices without keys are sent to unencrypted: the push server can read the message."""
+    """Sends unencrypted to devices without keys: the push server can read it."""
     fit: Fit = "refuse"
-    """A message over the limit fails (`refuse`), or its body, subtitle and title are shortened (`trim`)."""
+    """Over the provider's limit: refused, or body, subtitle and title shortened (`trim`)."""
     ca_file: str | None = None
     """The authorities to trust instead of the system's."""
     connections: Annotated[int, Meta(ge=1, le=50)] = 4
     """The most connections to each push server."""
     push_services: Annotated[int, Meta(ge=1, le=1000)] = 64
-    """The most push servers connected at once; the one unused for longest is disconnected first."""
+    """The most push servers connected at once."""

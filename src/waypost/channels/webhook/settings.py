@@ -40,33 +40,30 @@ class WebhookSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Settings of which receivers may be called, how messages are signed, and what is in them."""
 
     secret_file: str | None = None
-    """The secret by which receivers verify our signature: `whsec_` and 24 to 64 bytes in base64. Needed by the format
-    `standard`."""
+    """The secret of our signatures: `whsec_` and 24 to 64 bytes in base64; `standard` needs it."""
     old_secret_file: str | None = None
-    """The secret before it, while receivers change over: both sign."""
+    """The secret before, while receivers change over: both sign."""
     allow_endpoints: tuple[str, ...] = ("*",)
-    """The receivers that addresses may name: host names, ``*.`` for any labels in front, ``https://host[:port][/path]``,
-    which may be in a private network, ``http://host:port`` in a private network, or ``*`` for any public host."""
+    """Receivers that may be named: hosts, ``*.`` for any labels in front, ``https://host[:port][/path]`` (in a private
+    network too), ``http://host:port`` in a private network, or ``*`` for any public host."""
     format: BodyFormat = BodyFormat.STANDARD
-    """The body: our own (`standard`), or what the incoming webhooks of `slack`, `teams` or `discord` read."""
+    """The body: our own (`standard`), or that of an incoming webhook."""
     status_url: str | None = None
-    """The URL that is told how each notification fares, where its submission has no `webhook_url`. Bulk jobs are told
-    of to nobody."""
+    """Told how notifications fare whose submission has no `webhook_url`; not of bulk jobs."""
     statuses: tuple[ToldStatus, ...] = ()
-    """The statuses that are told, of notifications and of deliveries. Unset is all."""
+    """The statuses that are told. Unset: all."""
     status_batch: Annotated[int, Meta(ge=1, le=1000)] = 1
-    """The most status changes in one request to `status_url`; from 2 on its body is a batch, always. Needs the format
-    `standard`."""
+    """The most changes in a request to `status_url`; from 2 on its body is always a batch. Needs `standard`."""
     status_batch_wait_ms: Annotated[int, Meta(ge=0, le=10_000)] = 500
-    """Milliseconds for which a batch waits for more after its first status change."""
+    """Milliseconds for which a batch waits for more."""
     ca_file: str | None = None
-    """The certificate authorities to trust, instead of the system's."""
+    """The authorities to trust instead of the system's."""
     proxy: str | None = None
-    """`http://[user:password@]host:port`: connections go through it, by CONNECT to the address that was checked."""
+    """As for APNs; CONNECT names the address that was checked."""
     connections: Annotated[int, Meta(ge=1, le=50)] = 4
     """The most connections to each receiver."""
     receivers: Annotated[int, Meta(ge=1, le=1000)] = 256
-    """The most receivers connected at once; the one unused for longest is disconnected first."""
+    """The most receivers connected at once."""
 
     @property
     def push_services(self) -> int:

@@ -24,21 +24,21 @@ class WebPushSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Settings of one VAPID key; subscriptions are bound to it when they are made."""
 
     vapid_private_key_file: str
-    """An EC key on P-256 as PEM."""
+    """An EC key on P-256 (PEM)."""
     subject: str
-    """Whom a push service may turn to: ``mailto:…`` or ``https://…``."""
+    """Whom a push server may turn to: ``mailto:…`` or ``https://…``."""
     allow_endpoints: tuple[str, ...] = KNOWN_SERVICES
     """Where subscriptions may point: hosts, ``*.`` for any labels in front, ``https://host:port[/path]``, or ``*`` for
     any public host."""
     fit: Fit = "refuse"
-    """A message over the limit fails (`refuse`), or its body, subtitle and title are shortened (`trim`)."""
+    """Over the provider's limit: refused, or body, subtitle and title shortened (`trim`)."""
     declarative: bool = False
-    """Whether Safari may show a message with a title and a link without a service worker."""
+    """Lets Safari show a title and link without a service worker."""
     reuse_sender_key: bool = False
-    """Whether a sender key serves an hour instead of one message: less CPU, less secrecy."""
+    """A sender key serves an hour instead of one message: less CPU, less secrecy."""
     ca_file: str | None = None
     """The authorities to trust instead of the system's."""
     connections: Annotated[int, Meta(ge=1, le=50)] = 4
     """The most connections to each push service."""
     push_services: Annotated[int, Meta(ge=1, le=1000)] = 64
-    """The most push services connected at once; the one unused for longest is disconnected first."""
+    """The most push services connected at once."""

@@ -17,8 +17,8 @@ class FeedSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     address_connections_limit: Annotated[int, Meta(ge=1)] = 2_000
     """The most from one address on one worker; above it, 429."""
     ping_s: Annotated[float, Meta(ge=0.1)] = 25.0
-    """Seconds between two pings; a web socket that answered none of one round is closed at the next."""
+    """Seconds between pings; a web socket that leaves one unanswered is closed at the next."""
     age_limit_s: Annotated[float, Meta(ge=1)] = 3_600.0
-    """Seconds for which a connection lasts; its client connects again, with a new credential."""
+    """Seconds that a connection lasts; then its client brings a new credential."""
     ticket_s: Annotated[int, Meta(ge=1, le=3_600)] = 60
-    """Seconds within which a ticket is to be used."""
+    """Seconds for which a ticket holds."""

@@ -20,41 +20,39 @@ class RestSettings(Struct, frozen=True, kw_only=True):
     tls: TlsSettings | None = None
     """Connections are encrypted; unset, they are not, which is for the loopback and behind a proxy alone."""
     body_limit_bytes: int = 512 * KIB
-    """The largest request body; a notification is 64 KiB at most as stored, JSON escapes may take more."""
+    """The largest request body."""
     batch_limit_bytes: int = 16 * MIB
     """The largest body of a batch."""
     upload_limit_bytes: int = 2048 * MIB
-    """The largest list of recipients that is uploaded."""
+    """The largest upload of recipients."""
     bodies_limit_bytes: int = 64 * MIB
-    """The total size of the bodies that one worker reads at once; above it, 429."""
+    """All bodies that one worker reads at once; above it, 429."""
     headers_limit_bytes: int = 32 * KIB
-    """The largest request head (request line and headers)."""
+    """The largest request head."""
     headers_limit: int = 64
     """The most headers of a request."""
     head_timeout_s: float = 10.0
-    """Seconds that a client may take to send a request head."""
+    """Seconds that a request head may take."""
     body_timeout_s: float = 30.0
-    """Seconds that a client may take to send a body."""
+    """Seconds that a body may take."""
     linger_s: float = 2.0
-    """Seconds for which the rest of a refused body is discarded, so that the client can read the answer."""
+    """Seconds for which a refused body is discarded, so that the answer can be read."""
     keep_alive_s: int = 75
-    """Seconds that an idle connection is kept, and one whose client does not read its answers."""
+    """Seconds that a connection is kept that is idle, or does not read its answers."""
     backlog: int = 2048
-    """Connections that the kernel queues until they are accepted."""
+    """Connections that the kernel queues."""
     connections_limit: int = 10_000
-    """The most connections of one worker; above it, the one idle for longest is closed."""
+    """The most connections of one worker; above it, the longest idle is closed."""
     key_cache_s: float = 2.0
-    """Seconds that a verified API key is cached: a revoked key stops working within this time."""
+    """Seconds within which a revoked key stops working."""
     operating_listen: Listen | None = None
-    """An unencrypted address of `/metrics` and `/health/…`; `/metrics` is then served nowhere else. Unset, they are
-    beside the API."""
+    """An unencrypted address of `/metrics`, then served nowhere else, and `/health/…`. Unset: beside the API."""
     public_url: Annotated[str, Meta(pattern=r"^https?://[^\s/?#]+(/[^\s?#]*[^\s?#/])?\Z")] | None = None
-    """The address at which devices and providers reach this API from outside, such as `https://push.example.com`."""
+    """This API's address from outside, such as `https://push.example.com`."""
     cors_origins: tuple[Origin, ...] = ()
-    """Origins of web pages that may call the API with tokens of their users, each in full, such as
-    `https://app.example.com`."""
+    """Origins of web pages that may call the API, such as `https://app.example.com`."""
     serve_reference: bool = True
-    """Whether the reference page `/docs` and `/openapi.json` are served."""
+    """Whether `/docs` and `/openapi.json` are served."""
     serve_notify: bool = True
     """Whether `POST /v1/notify` is served."""
     serve_api: bool = True

@@ -22,8 +22,7 @@ class ContactSecret(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The secret behind codes and links."""
 
     secret_file: str | None = None
-    """A file of at least 32 random bytes, the same on every machine; required where `apps.<app>.contacts.verify` says
-    what is to be verified."""
+    """At least 32 random bytes, the same on every machine; `apps.<app>.contacts.verify` needs it."""
 
 
 def verifies(config: Config) -> bool:

@@ -18,10 +18,9 @@ class ReceiptSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Settings of the signed links by which devices confirm without a session."""
 
     secret_file: str | None = None
-    """A file of at least 32 random bytes that the links are signed with, the same on every machine; with
-    `rest.public_url`. Unset, no links are made, and devices report with tokens of their users."""
+    """At least 32 random bytes that sign links, the same on every machine; with `rest.public_url`. Unset: no links."""
     in_every_push: bool = False
-    """Whether every push carries its link in `data`, not only one whose fallback waits for a confirmation."""
+    """Whether every push carries its link, not only one whose fallback waits."""
 
 
 def secret_of(settings: ReceiptSettings) -> bytes | None:

@@ -13,8 +13,7 @@ class WebhooksSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Settings of what receivers may know of us."""
 
     source_addresses: tuple[str, ...] = ()
-    """The addresses or networks that webhooks come from: those of the machines, of their NAT gateway or of the proxy.
-    `GET /v1/webhooks/sources` tells them to receivers; nothing else follows from them."""
+    """Addresses or networks that webhooks come from, told by `GET /v1/webhooks/sources`."""
 
     def __post_init__(self) -> None:
         """Refuse what is no address; ConfigurationError names it."""

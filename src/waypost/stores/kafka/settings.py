@@ -18,11 +18,11 @@ class KafkaMember(Struct, frozen=True, kw_only=True):
     group: str = "waypost"
     """The consumer group."""
     session_timeout_s: Annotated[float, Meta(ge=6, le=300)] = 10.0
-    """Seconds without a heartbeat after which a worker's partitions are given to the others."""
+    """Seconds without a heartbeat after which a worker's partitions go to others."""
     answer_s: Annotated[float, Meta(ge=1, le=60)] = 10.0
-    """Seconds that the brokers may take to acknowledge a write."""
+    """Seconds that a write may take."""
     options: dict[LibrdkafkaProperty, str] = {}
-    """Further librdkafka properties, such as `security.protocol`, `sasl.username` and `sasl.password`."""
+    """Further librdkafka properties, such as `security.protocol` and `sasl.username`."""
 
     @property
     def heartbeat_s(self) -> float:
@@ -47,26 +47,25 @@ class KafkaSettings(KafkaMember, frozen=True, kw_only=True):
     prefix: str = "waypost."
     """The prefix of all topic names."""
     names: dict[TopicKind, str] = {}
-    """Your own topic names, by content (`critical`, `records`, …); docs/kafka.md lists them."""
+    """Your own topic names, by kind; docs/kafka.md."""
     group: str = "waypost"
-    """The consumer group of the workers; that of the recorders is called the same and `.recorder`."""
+    """The workers' consumer group; that of the recorders ends in `.recorder`."""
     partitions: Annotated[int, Meta(ge=1, le=1_000)] = 12
-    """Partitions of a topic that Waypost creates; an existing topic keeps its own number."""
+    """Partitions of topics that Waypost creates."""
     replication: Annotated[int, Meta(ge=1, le=32)] = 3
-    """Replicas of a topic that Waypost creates."""
+    """Replicas of topics that Waypost creates."""
     retention_days: Annotated[int, Meta(ge=1)] = 7
-    """Days for which topics keep messages: at least twice the longest outage to survive."""
+    """Days that topics keep messages: at least twice the longest outage to survive."""
     trial: bool = False
-    """Accepts topics with fewer than 3 replicas or fewer than 2 in-sync ones, with which a broken disk loses work."""
+    """Accepts fewer than 3 replicas or 2 in-sync ones: a broken disk loses work."""
     dedup_away: Literal["open", "closed"] = "open"
-    """Whether requests without an idempotency key are accepted (`open`) or refused (`closed`) while dedup keys
-    cannot be looked up."""
+    """Whether requests without an idempotency key are accepted while dedup keys cannot be looked up."""
     settle_ms: Annotated[int, Meta(ge=0, le=250)] = 50
     """Milliseconds for which settlements are collected into one transaction."""
     stall_s: Annotated[float, Meta(ge=5, le=600)] = 30.0
-    """Seconds without progress in its settlements after which a worker leaves the group until they progress again."""
+    """Seconds without progress in its settlements after which a worker leaves the group until there is."""
     answer_s: Annotated[float, Meta(ge=1, le=60)] = 10.0
-    """Seconds that a request waits for the brokers' acknowledgement. Then its outcome is unknown and it is refused."""
+    """Seconds that a request waits for the brokers; then it is refused, its outcome unknown."""
 
     @property
     def silence_s(self) -> float:
@@ -78,11 +77,11 @@ class KafkaSourceSettings(KafkaMember, frozen=True, kw_only=True):
     """A topic that other programs write."""
 
     group: str = "waypost.intake"
-    """The consumer group. A new one begins with the oldest message."""
+    """The consumer group; a new one begins with the oldest."""
     topic: Annotated[str, Meta(min_length=1, max_length=249)]
-    """The topic to read: one notification as JSON in each message."""
+    """One notification as JSON a message."""
     dead_letters: Annotated[str, Meta(min_length=1, max_length=249)] | None = None
-    """The topic for messages that are refused for good; created if missing. Default: the topic's name and `.dead`."""
+    """The topic for what is refused for good; created if missing. Unset: the topic's name and `.dead`."""
 
     @property
     def dead_letters_topic(self) -> str:

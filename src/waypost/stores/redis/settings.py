@@ -14,37 +14,37 @@ class RedisServer(Struct, frozen=True, kw_only=True):
     """`redis://[[user]:password@]host[:port][/db]`, or `rediss://` for TLS. With `sentinels`, the host is the
     primary's name."""
     sentinels: tuple[str, ...] = ()
-    """`host:port` of the Sentinels that know the current primary."""
+    """`host:port` of the Sentinels."""
     sentinel_password: str | None = None
-    """The password of the Sentinels, if they have one."""
+    """Their password."""
     cluster: bool = False
-    """Whether this is a Redis Cluster; the URL may name any of its nodes."""
+    """Whether this is a Redis Cluster; the URL names any node."""
     ca_file: str | None = None
-    """The certificate authorities trusted for `rediss://`, instead of the system's."""
+    """The authorities to trust instead of the system's."""
     timeout_s: Annotated[float, Meta(gt=0, le=60)] = 1.0
-    """Seconds that an answer may take. Then the connection is closed and opened again."""
+    """Seconds that an answer may take; then the connection is opened anew."""
 
 
 class RedisSettings(RedisServer, frozen=True, kw_only=True):
     """The Redis that processes share."""
 
     devices_ttl_s: Annotated[int, Meta(ge=1, le=3_600)] = 300
-    """Seconds for which a user's devices are cached at most (`cache: redis`). A change ends it at once."""
+    """Seconds for which devices are cached at most; a change ends it at once."""
     prefix: str = "waypost:"
-    """The prefix of every key, so that several installations can share one Redis."""
+    """The prefix of every key."""
 
 
 class RedisSourceSettings(RedisServer, frozen=True, kw_only=True):
     """A stream that other programs write."""
 
     stream: Annotated[str, Meta(min_length=1)]
-    """The key of the stream. It is created if missing, and never trimmed."""
+    """The key of the stream; created if missing, never trimmed."""
     group: Annotated[str, Meta(min_length=1)] = "waypost"
-    """The consumer group. A new one begins with the oldest entry."""
+    """The consumer group; a new one begins with the oldest."""
     claim_idle_ms: Annotated[int, Meta(ge=100, le=86_400_000)] = 30_000
-    """Milliseconds without an acknowledgement after which an entry is given to another reader."""
+    """Milliseconds without acknowledgement after which an entry goes to another reader."""
     dead_letters: Annotated[str, Meta(min_length=1)] | None = None
-    """The stream for entries that are refused for good. Default: the stream's name and `.dead`."""
+    """The stream for what is refused for good. Unset: the stream's name and `.dead`."""
 
     @property
     def dead_letters_stream(self) -> str:

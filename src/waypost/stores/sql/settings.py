@@ -26,38 +26,38 @@ class SqlSettings(Struct, frozen=True):
     """The store; *url* is ``sqlite:///relative.db``, ``sqlite:////absolute.db`` or ``postgresql://user@host/database``."""
 
     url: str
-    """Where everything is kept. With `postgresql://` the password is `${NAME}`, and every host that may be the primary
-    is named."""
+    """Where everything is kept. `postgresql://` names every host that may be the primary, and its password is
+    `${NAME}`."""
     run_dir: str = "waypost.run"
-    """With PostgreSQL, the folder of files that one machine's workers share (locks, counters). Under systemd the
-    default is in its `STATE_DIRECTORY`, or is its `RUNTIME_DIRECTORY`."""
+    """With PostgreSQL, a folder that one machine's workers share. Default under systemd: in `STATE_DIRECTORY`, or
+    `RUNTIME_DIRECTORY`."""
     durability: Durability = Durability.POWER
-    """What an acknowledged request survives: a power failure (`power`), or only a crash of the process (`process`)."""
+    """What an answered request survives: a power failure, or only a crash of the process."""
     lock_timeout_s: float = 2.0
-    """Seconds that a write waits before its request is refused. Load is shed from half of it on."""
+    """Seconds that a write waits before it is refused; load is shed from half of it on."""
     checkpoint_bytes: int = 8 * 1024 * 1024
-    """The size of the write-ahead log, bytes, above which it is copied into the database (a checkpoint)."""
+    """Bytes of the write-ahead log above which it is copied into the database."""
     reserve_bytes: int = 32 * 1024 * 1024
-    """Bytes reserved on the disk so that outcomes can still be written when it is full."""
+    """Bytes reserved on the disk, so that outcomes can be written when it is full."""
     dedup_partition_h: int = 6
-    """Hours of dedup keys in one table, which is dropped whole after its last window."""
+    """Hours of dedup keys in one table, which is dropped whole."""
     commit_rows: int = 256
-    """Outcomes of about this many notifications share a commit, and four times as many accepted ones; reversed while
-    outcomes are late."""
+    """Outcomes of so many notifications share a commit, and four times as many accepted ones; reversed while outcomes
+    are late."""
     withdraw_timeout_s: float = 2.0
-    """Seconds within which the worker that owns a notification must answer a cancellation."""
+    """Seconds in which a notification's worker must answer a cancellation."""
 
 
 class OutboxSettings(Struct, frozen=True, kw_only=True):
     """Settings of what others hear of work on PostgreSQL; delivery does not wait for it."""
 
     to: Literal["redis", "kafka"] | None = None
-    """Where what becomes leasable is published, for others to read; unset, nowhere."""
+    """Where what becomes leasable is published. Unset: nowhere."""
     topics: Literal["lanes", "channels"] = "lanes"
-    """What there is a topic for: each lane, or each family of channels (`push_notification`, `email_notification`)."""
+    """A topic for each lane, or each family of channels (`push_notification`, `email_notification`)."""
     poll_s: Annotated[float, Meta(gt=0, le=60)] = 5.0
-    """Seconds between two looks of a worker for entries that no wake-up announced."""
+    """Seconds between two looks for entries that no wake-up announced."""
     batch: Annotated[int, Meta(ge=1, le=10_000)] = 500
-    """Entries claimed and published in one batch."""
+    """Entries published in one batch."""
     retention_s: Annotated[float, Meta(gt=0)] = 300.0
-    """How long an entry can be asked for after it was published, seconds."""
+    """Seconds for which a published entry can be asked for."""
