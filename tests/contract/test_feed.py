@@ -18,6 +18,8 @@ from waypost.ports.feed import (
     Marking,
     NewEntry,
     NewsQuery,
+    Unread,
+    UnreadQuery,
 )
 
 pytestmark = pytest.mark.asyncio
@@ -156,6 +158,23 @@ async def test_news_are_what_came_after_a_place_oldest_first(bench: Bench) -> No
     assert ids == [[made[1].id, made[3].id], [], [made[0].id, made[1].id]]
     shown = await bench.store.feed.entries([made[3].id, made[2].id, new_id(bench.now)])
     assert [(each.record.notification.id, each.place) for each in shown] == [(made[3].id, 4)]
+
+
+async def test_what_is_unread_is_counted_with_what_of_a_list_has_come(bench: Bench) -> None:
+    """What was read or put away since has come, too; what was only marked has not."""
+    first, second, _ = await brought(bench, 3)
+    await brought(bench, 1, user="bob")
+    coming = await bench.accepted()
+    await bench.store.feed.mark(marking(coming, Mark.UNREAD, bench.now))
+    await bench.store.feed.mark(order(bench, Mark.READ, first.id))
+    await bench.store.feed.mark(order(bench, Mark.DELETED, second.id))
+    asked = frozenset({first.id, second.id, coming.id})
+    queries = [UnreadQuery(APP, ANN, asked), UnreadQuery(APP, UserId("bob")), UnreadQuery(OTHER_APP, ANN)]
+    assert await bench.store.feed.unread(queries) == [
+        Unread(1, frozenset({first.id, second.id})),
+        Unread(1),
+        Unread(),
+    ]
 
 
 async def test_a_feed_that_is_erased_is_empty(bench: Bench) -> None:

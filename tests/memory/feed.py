@@ -24,6 +24,8 @@ from waypost.ports.feed import (
     Marking,
     NewEntry,
     NewsQuery,
+    Unread,
+    UnreadQuery,
 )
 
 
@@ -103,6 +105,16 @@ class MemoryFeed:
     async def counts(self, users: Sequence[tuple[AppId, UserId]]) -> list[FeedCounts]:
         """See Feed."""
         return [self._counts(*user) for user in users]
+
+    async def unread(self, queries: Sequence[UnreadQuery]) -> list[Unread]:
+        """See Feed."""
+        return [
+            Unread(
+                self._counts(query.app, query.user_id).unread,
+                frozenset(one for one in query.ids if self.place_of(one) is not None),
+            )
+            for query in queries
+        ]
 
     async def erase(self, app: AppId, user_id: UserId) -> None:
         """See Feed."""

@@ -104,7 +104,7 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
             context.clock,
             ids,
             checks,
-            context.facts,
+            features.facts_reader(features.without_memory(grounds)),
             partial(in_order, context.fallbacks, context.gates),
         ),
         clock=context.clock,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from litestar.handlers import HTTPRouteHandler
 
     from waypost.config import Config
-    from waypost.domain.ids import AppId, UserId
+    from waypost.domain.notification import Notification
     from waypost.domain.recipient import FactsReader
     from waypost.domain.routing import Renderer, Rule
     from waypost.entrypoints.live.hub import Hub
@@ -108,9 +108,9 @@ def facts_reader(grounds: Mapping[str, Ground]) -> FactsReader | None:
     if not readers:
         return None
 
-    async def read(users: Sequence[tuple[AppId, UserId]]) -> Sequence[Mapping[str, Any]]:
-        found = {name: await reader(users) for name, reader in readers.items()}
-        return [{name: of_users[n] for name, of_users in found.items()} for n in range(len(users))]
+    async def read(notifications: Sequence[Notification]) -> Sequence[Mapping[str, Any]]:
+        found = {name: await reader(notifications) for name, reader in readers.items()}
+        return [{name: facts[n] for name, facts in found.items()} for n in range(len(notifications))]
 
     return read
 
@@ -129,7 +129,14 @@ def grounds_of(
     from waypost.features.parts import Ground  # noqa: PLC0415 - a worker alone needs it
 
     common = store, work, devices, clock, telemetry, config
-    return {feature.name: Ground(*common, settings_of(config, feature), records, live) for feature in FEATURES}
+    return {feature.name: Ground(*common, settings_of(config, feature), records, live, {}) for feature in FEATURES}
+
+
+def without_memory(grounds: Mapping[str, Ground]) -> dict[str, Ground]:
+    """Return *grounds* for asking what would be sent: nothing of it is remembered."""
+    from msgspec.structs import replace  # noqa: PLC0415 - as above
+
+    return {name: replace(ground, memory=None) for name, ground in grounds.items()}
 
 
 def with_features(duty_context: DutyContext, grounds: Mapping[str, Ground]) -> DutyContext:

@@ -65,6 +65,7 @@ def _ports(_context: click.Context, _option: click.Parameter, said: tuple[str, .
 @click.option("--apns-channels-port", default=0)
 @click.option("--webpush-http1-port", default=0)
 @click.option("--webpush-plain-port", default=0)
+@click.option("--browsers-port", default=0)
 @click.option("--metadata-port", default=0)
 @click.option(
     "--port",

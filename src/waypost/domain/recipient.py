@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from waypost.domain.device import Device
-from waypost.domain.ids import AppId, UserId
+from waypost.domain.notification import Notification
 
 
 class Recipient(Struct, frozen=True):
@@ -19,5 +19,5 @@ class Recipient(Struct, frozen=True):
     """What each feature that decides about users has read of this one, by the feature's name."""
 
 
-FactsReader = Callable[[Sequence[tuple[AppId, UserId]]], Awaitable[Sequence[Mapping[str, Any]]]]
-"""Reads the facts of users, in the order asked; Unavailable where a store is away."""
+FactsReader = Callable[[Sequence[Notification]], Awaitable[Sequence[Mapping[str, Any]]]]
+"""Reads the facts of the user of each notification, in their order; Unavailable where a store is away."""

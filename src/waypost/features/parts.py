@@ -9,7 +9,7 @@ from litestar.handlers import HTTPRouteHandler
 from msgspec import Struct
 
 from waypost.config import Config
-from waypost.domain.ids import AppId, UserId
+from waypost.domain.notification import Notification
 from waypost.domain.routing import Renderer, Rule
 from waypost.domain.time import Instant
 from waypost.entrypoints.live.hub import Hub
@@ -40,6 +40,8 @@ class Ground(Struct, frozen=True):
     """The records that senders keep beside the store; None where they keep none."""
     live: Hub | None = None
     """The live connections of this process, and the way to those of others; None where nobody can connect."""
+    memory: dict[type, Any] | None = None
+    """What its parts remember of what this process sends, by type; None where nothing is sent, as for ``explain``."""
 
 
 class FeatureDuty(Struct, frozen=True):
@@ -70,8 +72,11 @@ class Parts(Struct, frozen=True, kw_only=True):
     """Whether its rules, facts and renderer are used with this configuration: what is off costs deliveries nothing."""
     rules: tuple[Rule, ...] = ()
     """The routing rules, asked after those of channels and before a credential is chosen."""
-    facts: Callable[[Ground, Sequence[tuple[AppId, UserId]]], Awaitable[Sequence[Any]]] | None = None
-    """Reads what its rules ask of users, once for a batch; it is in ``Recipient.facts`` under the feature's name."""
+    facts: Callable[[Ground, Sequence[Notification]], Awaitable[Sequence[Any]]] | None = None
+    """Reads what its rules ask of the users of notifications, once for a batch, one answer for each.
+
+    It is in ``Recipient.facts`` under the feature's name.
+    """
     renders: Renderer | None = None
     """Turns the message for all targets into the one for an address."""
     erases: Callable[[Ground, Erasure], Awaitable[None]] | None = None

@@ -9,7 +9,7 @@ from waypost.lab.lab import run_lab
 from waypost.lab.settings import LabSettings
 
 OTHER_PORTS = (
-    "apns-sandbox", "apns-broadcast", "apns-channels", "webpush-http1", "webpush-plain", "metadata"
+    "apns-sandbox", "apns-broadcast", "apns-channels", "webpush-http1", "webpush-plain", "browsers", "metadata"
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from waypost.lab.apns_identity import EnvironmentReason, Providers, SigningKey
+from waypost.lab.browsers import Browsers
 from waypost.lab.client_certificates import issue
 from waypost.lab.counterparts import FurtherGateway
 from waypost.lab.credentials import pem
@@ -75,6 +76,7 @@ class Controls(Protocol):
     oauth: OAuthGateway
     providers: Providers
     webpush: WebPushGateway
+    browsers: Browsers
     further: dict[str, FurtherGateway]
 
     async def script(self, rules: list[FaultRule]) -> None:
@@ -91,6 +93,7 @@ class Admin:
             [
                 web.get("/", self._index),
                 web.post("/subscriptions", self._subscribe),
+                web.get("/browsers", self._show_browsers),
                 web.post("/devices/{gateway}", self._make_device),
                 web.post("/tokens", self._make_tokens),
                 web.post("/tokens/{token:.+}/kill", self._kill),
@@ -137,6 +140,9 @@ class Admin:
         made = gateway.subscriptions.make(count, service=wanted.service, vapid_key=key, transport=wanted.transport)
         shown = [described(subscription, gateway.endpoint(subscription)) for subscription in made]
         return _json(shown[0] if wanted.count is None else {"subscriptions": shown}, status=201)
+
+    async def _show_browsers(self, _request: web.Request) -> web.Response:
+        return _json({"browsers": self._lab.browsers.shown()})
 
     async def _make_device(self, request: web.Request) -> web.Response:
         """Make a device at one of the further gateways."""

@@ -13,6 +13,7 @@ from waypost.lab.apns import ApnsGateway
 from waypost.lab.apns_broadcast import BroadcastGateway
 from waypost.lab.apns_channels import ChannelsGateway, ChannelTable
 from waypost.lab.apns_identity import STREAMS, STREAMS_BEFORE_TOKEN, Providers, SigningKey
+from waypost.lab.browsers import Browsers
 from waypost.lab.client_certificates import CLIENT_CA
 from waypost.lab.counterparts import Counterpart, FurtherGateway, GatewayContext, counterparts, gateway_names
 from waypost.lab.exchange import Gateway
@@ -43,6 +44,7 @@ class Lab:
     providers: Providers
     fcm: FcmGateway
     webpush: WebPushGateway
+    browsers: Browsers
     further: dict[str, FurtherGateway]
 
     def __init__(self, settings: LabSettings) -> None:
@@ -90,6 +92,7 @@ class Lab:
         self.webpush = WebPushGateway(
             subscriptions, self.tokens.deaths, strict=strict, max_ttl_s=settings.webpush_max_ttl_s, clock=clock
         )
+        self.browsers = Browsers(self.webpush, clock)
         place = GatewayContext(settings.directory, self.tokens.deaths, strict, clock)
         self.further = {each.name: each.build(place) for each in counterparts()}
 
@@ -129,6 +132,7 @@ class Lab:
             webpush=self.webpush.origins["h2"],
             webpush_http1=self.webpush.origins["http1"],
             webpush_plain=self.webpush.origins["plain"],
+            browsers=await self.browsers.open(settings.host, settings.browsers_port),
             admin=await self._admin.open(settings.host, settings.admin_port),
             further=further,
         )
@@ -138,6 +142,7 @@ class Lab:
         if self._flusher is not None:
             self._flusher.cancel()
         await self._admin.close()
+        await self.browsers.close()
         for queue in self.queues.values():
             queue.close()
         for listener in self._listeners.values():

@@ -27,6 +27,8 @@ class LabSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The port of a push service that speaks HTTP/1.1 alone (by ALPN)."""
     webpush_plain_port: int = 0
     """The port of a push service without TLS, as on a private network."""
+    browsers_port: int = 0
+    """The port that Firefox connects to (`dom.push.serverURL`)."""
     metadata_port: int = 0
     """The port of a Google machine's metadata server, which hands out access tokens."""
 
@@ -86,6 +88,7 @@ class LabUrls(msgspec.Struct, frozen=True):
     apns_channels: str
     webpush_http1: str
     webpush_plain: str
+    browsers: str
     metadata: str
     further: dict[str, str] = {}
     """The addresses of the gateways that came through the entry points, by name."""

@@ -2,6 +2,7 @@
 
 import functools
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -30,6 +31,10 @@ class Subscription(msgspec.Struct, frozen=True, gc=False):
     vapid_key: bytes | None = None
     """The only sender key allowed, when the subscription was restricted (RFC 8292 section 4)."""
     transport: Transport = "h2"
+    browser: str = ""
+    """The real browser that has the keys (`waypost.lab.browsers`); empty where the lab has them."""
+    channel: str = ""
+    """The name that this browser gave it."""
 
 
 class Subscriptions:
@@ -51,7 +56,18 @@ class Subscriptions:
         self, count: int, *, service: str, vapid_key: bytes | None, transport: Transport = "h2"
     ) -> list[Subscription]:
         """Make subscriptions as browsers do: a fresh P-256 pair and 16 octets of shared secret for each."""
-        made = [_subscription(service, vapid_key, transport) for _ in range(count)]
+        return self._kept([_subscription(service, vapid_key, transport) for _ in range(count)])
+
+    def of_browser(self, browser: str, channel: str, vapid_key: bytes | None) -> Subscription:
+        """Make the subscription that a real browser asked for by the name *channel*."""
+        made = Subscription(secrets.token_urlsafe(24), "mozilla", b"", b"", b"", vapid_key, "h2", browser, channel)
+        return self._kept([made])[0]
+
+    def __iter__(self) -> Iterator[Subscription]:
+        """Go through all of them."""
+        return iter(list(self._known.values()))
+
+    def _kept(self, made: list[Subscription]) -> list[Subscription]:
         self._known.update((subscription.id, subscription) for subscription in made)
         self._path.touch(mode=0o600)
         with self._path.open("ab") as file:

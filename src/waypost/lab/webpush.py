@@ -103,7 +103,7 @@ def _sender_is_the_subscribed(delivery: WebPushRequest) -> bool:
 
 def _decrypts(delivery: WebPushRequest) -> bool:
     subscription, body = delivery.subscription, delivery.request.body
-    if subscription is None or not body:
+    if subscription is None or not body or subscription.browser:
         return True
     opened = ece.open_message(body, private_key(subscription), subscription.public_key, subscription.auth)
     if isinstance(opened, ece.Undecryptable):
@@ -122,12 +122,12 @@ def _ttl_suits_service(delivery: WebPushRequest) -> bool:
     is_windows = delivery.subscription is not None and delivery.subscription.service == "windows"
     if is_windows and delivery.header("x-wns-cache-policy") == "no-cache":
         return True
-    return delivery.service.takes_zero_ttl or _ttl_s(delivery) > 0
+    return delivery.service.takes_zero_ttl or kept_s(delivery.request) > 0
 
 
-def _ttl_s(delivery: WebPushRequest) -> int:
+def kept_s(request: Request) -> int:
     """Read the TTL asked for; what no one can count is 2^31 (RFC 8030 section 5.2)."""
-    text = delivery.header("ttl") or "0"
+    text = request.headers.get("ttl") or "0"
     return min(int(text[:12]), 2**31) if len(text) <= 12 else 2**31
 
 
@@ -175,6 +175,8 @@ class WebPushGateway:
     ) -> None:  # fmt: skip
         self.origins: dict[Transport, str] = {}
         self.deaths, self.subscriptions = deaths, subscriptions
+        self.hand_over: Callable[[Subscription, Request], None] = lambda _subscription, _request: None
+        """Told of what was taken for a real browser."""
         self._checks = tuple(check for check in CHECKS if strict or not check.strict)
         self._max_ttl_s, self._clock = max_ttl_s, clock
         self._verified: dict[str, VapidIdentity] = {}
@@ -216,6 +218,8 @@ class WebPushGateway:
         said, shown = delivery.header("authorization") or "", request.connection.vapid
         if delivery.service is SERVICES["apple"] and (shown is None or shown[0] != said):
             request.connection.vapid = said, delivery.now
+        if delivery.subscription is not None and delivery.subscription.browser:
+            self.hand_over(delivery.subscription, request)
         return self._verdict(delivery, token, self._taken(delivery, token), accepted=True)
 
     def refuse(self, refusal: Refusal, request: Request, *, gone_at_ms: int | None = None) -> GatewayAnswer:
@@ -230,7 +234,7 @@ class WebPushGateway:
         """Answer 201; or 202 with the address of a receipt, if the sender asks for one and the service has them."""
         subscription = delivery.subscription
         origin = self.origins[subscription.transport if subscription else "h2"]
-        headers = delivery.service.taken(origin, min(_ttl_s(delivery), self._max_ttl_s))
+        headers = delivery.service.taken(origin, min(kept_s(delivery.request), self._max_ttl_s))
         if delivery.header("prefer") != "respond-async" or not delivery.service.receipts:
             return GatewayAnswer(201, headers)
         if len(self._receipts) >= _MAX_RECEIPTS:

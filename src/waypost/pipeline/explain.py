@@ -84,11 +84,10 @@ class Explain(Struct, frozen=True):
             raise device
         made = draft(submission, new_id, app, caller, self.defaults[app], now, self.checks.get(app, ()), device)
         notification = made.notification
-        user = [(app, notification.user_id)]
-        (devices,) = await self.devices.for_users(user)
+        (devices,) = await self.devices.for_users([(app, notification.user_id)])
         if isinstance(device, Registration):
             devices = [registered(device, None, now)]
-        (facts,) = ({},) if self.facts is None else await self.facts(user)
+        (facts,) = ({},) if self.facts is None else await self.facts([notification])
         recipient = Recipient(devices, facts)
         routed = self.routing.route(notification, recipient, now)
         return Explanation(

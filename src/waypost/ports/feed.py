@@ -103,6 +103,22 @@ class FeedCounts(Struct, frozen=True):
     """The highest place of the feed, also of what was deleted; 0 where it is empty."""
 
 
+class UnreadQuery(Struct, frozen=True):
+    """A question for the unread entries of a user, and for which of *ids* are in the feed."""
+
+    app: AppId
+    user_id: UserId
+    ids: frozenset[NotificationId] = frozenset()
+
+
+class Unread(Struct, frozen=True):
+    """The number of unread entries of an inbox, and the notifications asked for that had come into the feed by then."""
+
+    unread: int = 0
+    there: frozenset[NotificationId] = frozenset()
+    """Those that came, whatever was done with them since."""
+
+
 class Marking(Struct, frozen=True):
     """An order to mark the entries *ids* of a user, or everything up to the entry *until*."""
 
@@ -156,6 +172,10 @@ class Feed(Protocol):
 
     async def counts(self, users: Sequence[tuple[AppId, UserId]]) -> list[FeedCounts]:
         """Count what is unread and unseen of each user, by the rows: in the order asked."""
+        ...
+
+    async def unread(self, queries: Sequence[UnreadQuery]) -> list[Unread]:
+        """Count what is unread of each user, in the order asked; number and entries are of one moment."""
         ...
 
     async def erase(self, app: AppId, user_id: UserId) -> None:

@@ -144,8 +144,7 @@ class LeaseLoop(ABC):
         devices = [next(read) if each.devices is None else each.devices for each in items]
         if self._context.facts is None:
             return {each.notification.id: Recipient(of) for each, of in zip(items, devices, strict=True)}
-        users = [(each.notification.app, each.notification.user_id) for each in items]
-        facts = await self._context.facts(users)
+        facts = await self._context.facts([each.notification for each in items])
         return {items[n].notification.id: Recipient(devices[n], facts[n]) for n in range(len(items))}
 
     def _until(self) -> Instant:

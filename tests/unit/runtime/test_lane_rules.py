@@ -12,8 +12,9 @@ from tests.unit.runtime.bench import LaneBench
 from waypost.domain.address import Address
 from waypost.domain.audience import Audience
 from waypost.domain.channel import Channel
-from waypost.domain.ids import AppId, DeviceId, UserId
+from waypost.domain.ids import DeviceId
 from waypost.domain.message import Message
+from waypost.domain.notification import Notification
 from waypost.domain.outcome import Outcome, Refused, Taken
 from waypost.domain.recipient import Recipient
 from waypost.domain.routing import After, Candidate, Deferred, LeftOut, Question, Rule
@@ -116,11 +117,11 @@ def _alone(_question: Question, _there: Sequence[Candidate]) -> list[Candidate]:
 
 async def test_rules_ask_what_features_know_of_the_user_and_messages_are_made_for_it(bench: LaneBench) -> None:
     """Read once for a batch, beside the devices; the message is told in the user's own way."""
-    asked: list[Sequence[tuple[AppId, UserId]]] = []
+    asked: list[Sequence[Notification]] = []
 
-    async def known(users: Sequence[tuple[AppId, UserId]]) -> list[dict[str, str]]:
-        asked.append(users)
-        return [{"names": user.upper()} for _, user in users]
+    async def known(notifications: Sequence[Notification]) -> list[dict[str, str]]:
+        asked.append(notifications)
+        return [{"names": each.user_id.upper()} for each in notifications]
 
     def muted(question: Question, _: Candidate) -> Suppressed | None:
         return Suppressed("muted") if question.recipient.facts["names"] == "BOB" else None
@@ -138,4 +139,4 @@ async def test_rules_ask_what_features_know_of_the_user_and_messages_are_made_fo
         await bench.settled(loop)
     assert [delivery.message.content.title for delivery in bench.apns.sent] == ["ANN: hello"]
     assert [each.reason for each in (await bench.detail(bob)).receipts] == ["muted"]
-    assert [len(users) for users in asked] == [2]
+    assert [len(batch) for batch in asked] == [2]

@@ -12,4 +12,7 @@ CHANNEL: Final = Channel("inapp")
 
 
 class InappSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of the feed: none so far, the section itself (`inapp: {}`) gives every user of the app a feed."""
+    """Settings of the feed: the section itself (`inapp: {}`) gives every user of the app a feed."""
+
+    badge: bool = False
+    """Whether pushes carry the number of unread entries as the app's badge, where the caller gave none."""

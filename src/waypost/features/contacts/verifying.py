@@ -59,8 +59,9 @@ class Proofs(Struct, frozen=True):
     """The words for the codes on their way, by the hash of the address."""
 
 
-async def facts(ground: Ground, users: Sequence[tuple[AppId, UserId]]) -> Sequence[Proofs | None]:
+async def facts(ground: Ground, notifications: Sequence[Notification]) -> Sequence[Proofs | None]:
     """Read the proofs of users whose app has contacts verified; None for those of the others."""
+    users = [(each.app, each.user_id) for each in notifications]
     apps = {app for app, _ in users if ground.config.apps[app].contacts.verify}
     found: dict[AppId, dict[UserId, ContactFacts]] = {}
     for app in apps:

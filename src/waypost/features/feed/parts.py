@@ -12,6 +12,7 @@ from waypost.domain.moves import DeliveryMoved
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
 from waypost.features.feed import live_routes
+from waypost.features.feed.badges import counts_badges, facts, render
 from waypost.features.feed.routes import ROUTES
 from waypost.features.parts import Ground, Parts
 from waypost.pipeline.sweep import PAGE
@@ -57,6 +58,9 @@ PARTS = Parts(
     tags={"Feed": "What a user finds in the app."},
     readers={"feed": bring},
     prompt=has_feeds,
+    is_used=counts_badges,
+    facts=facts,
+    renders=render,
     erases=empty,
     drops=drop_hidden,
 )

@@ -23,6 +23,8 @@ from waypost.ports.feed import (
     Marking,
     NewEntry,
     NewsQuery,
+    Unread,
+    UnreadQuery,
 )
 from waypost.stores.sql.added import AddedTable
 from waypost.stores.sql.database import Database
@@ -91,6 +93,7 @@ SELECT count(CASE WHEN {_INBOX} AND read_at IS NULL THEN 1 END),
 count(CASE WHEN {_INBOX} AND seen_at IS NULL THEN 1 END), coalesce(max(place), 0)
 FROM feed_entry WHERE app = ? AND user_id = ? AND place IS NOT NULL
 """  # noqa: S608 - as above
+_PLACES: Final = "SELECT notification_id, place FROM feed_entry WHERE notification_id IN ({keys}) AND place IS NOT NULL"
 _ERASE: Final = "DELETE FROM feed_entry WHERE app = ? AND user_id = ?"
 _LAST_PLACE: Final = 2**63 - 1
 
@@ -136,6 +139,10 @@ class SqlFeed:
         return await self._database.read(
             lambda connection: [FeedCounts(*connection.execute(_COUNT, user).fetchone()) for user in users]
         )
+
+    async def unread(self, queries: Sequence[UnreadQuery]) -> list[Unread]:
+        """See Feed."""
+        return await self._database.read(lambda connection: [_unread(connection, query) for query in queries])
 
     async def erase(self, app: AppId, user_id: UserId) -> None:
         """See Feed."""
@@ -210,6 +217,13 @@ def _news(connection: Connection, queries: Sequence[NewsQuery], limit: int, look
 def _entries(connection: Connection, rows: Sequence[Row], look: Look) -> list[Entry]:
     found = records(connection, [row[0] for row in rows], look)
     return [Entry(found[row[0]], *row[1:]) for row in rows if row[0] in found]
+
+
+def _unread(connection: Connection, query: UnreadQuery) -> Unread:
+    """Count first: what came afterwards has a higher place than any that was counted."""
+    unread, _, newest = connection.execute(_COUNT, (query.app, query.user_id)).fetchone()
+    places = select_in(connection, _PLACES, sorted(query.ids)) if query.ids else ()
+    return Unread(unread, frozenset(NotificationId(one) for one, place in places if place <= newest))
 
 
 def _erase(transaction: Transaction, users: Sequence[tuple[AppId, UserId]]) -> list[None]:

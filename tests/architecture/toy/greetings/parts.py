@@ -11,8 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from waypost.domain.address import Address
-from waypost.domain.ids import AppId, UserId
 from waypost.domain.message import Message
+from waypost.domain.notification import Notification
 from waypost.domain.recipient import Recipient
 from waypost.domain.routing import Candidate, Question, Rule
 from waypost.domain.settlement import Suppressed
@@ -89,11 +89,11 @@ async def told(request: Call) -> Response[bytes]:
     )
 
 
-async def greeted(ground: Ground, users: Sequence[tuple[AppId, UserId]]) -> list[bool]:
-    """Read of each user whether it was greeted."""
+async def greeted(ground: Ground, notifications: Sequence[Notification]) -> list[bool]:
+    """Read of the user of each whether it was greeted."""
     read = ground.store.database.read
     rows = await read(lambda connection: connection.execute("SELECT app, user_id FROM greeting", ()).fetchall())
-    return [user in set(rows) for user in users]
+    return [(each.app, each.user_id) in set(rows) for each in notifications]
 
 
 def _never_to_strangers(question: Question, _: Candidate) -> Suppressed | None:

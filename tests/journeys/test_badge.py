@@ -1,0 +1,79 @@
+"""The badge, and what was read on one device, on real processes: every device shows what the feed counts."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.journeys.harness import Json, Service, running, until
+from tests.shows import shows
+
+pytestmark = pytest.mark.asyncio
+
+
+async def devices(service: Service, user: str) -> dict[str, str]:
+    """Give *user* a device of each platform; its token at the lab by platform."""
+    made = {}
+    for platform in ("ios", "android"):
+        (token,) = (await service.lab.ask("POST", "/tokens", {"platform": platform, "count": 1}))["tokens"]
+        made[platform] = token
+        await said(service, "PUT", f"/v1/devices/{user}/{platform}", {"platform": platform, "token": token})
+    found = await service.lab.ask("POST", "/subscriptions")
+    body = {"platform": "web", "token": found["endpoint"], "keys": found["keys"]}
+    await said(service, "PUT", f"/v1/devices/{user}/web", body)
+    return made | {"web": found["token"]}
+
+
+async def said(service: Service, method: str, path: str, body: Json | None = None) -> Json:
+    status, answer = await service.ask(method, path, body)
+    assert status < 300, answer
+    return answer
+
+
+def badge_of(push: Json) -> Any:
+    """The number that a push carries."""
+    payload = push["payload"]
+    if push["gateway"] == "apns":
+        return payload["aps"].get("badge")
+    if push["gateway"] == "fcm":
+        return payload["message"]["android"].get("notification", {}).get("notification_count")
+    return payload.get("badge")
+
+
+async def arrived(service: Service, notification_id: str) -> list[Json]:
+    """Its pushes, once there is one for each device."""
+    found = await service.lab.arrivals(notification_id)
+    return found if len(found) == 3 else []
+
+
+async def counts(service: Service, user: str, unread: int) -> bool:
+    """Whether the feed has so many unread entries."""
+    return bool((await said(service, "GET", f"/v1/users/{user}/feed/counts"))["unread"] == unread)
+
+
+@shows("S1-146")
+async def test_every_push_carries_the_number_of_unread_entries(tmp_path: Path) -> None:
+    """S1-146: also of those that follow at once; not where the caller gave one."""
+    async with running(tmp_path, start=False, workers=2) as service:
+        service.configure(workers=2, app={"inapp": {"badge": True}})
+        await service.start()
+        await devices(service, "ann")
+        sent = []
+        for n in range(5):
+            body = {"user_id": "ann", "title": f"Number {n}", "channels": ["push", "inapp"]}
+            sent.append((await said(service, "POST", "/v1/notifications", body))["id"])
+        for n, one in enumerate(sent, 1):
+            pushes = await until(partial(arrived, service, one), f"the pushes of number {n}")
+            assert [badge_of(push) for push in pushes] == [n, n, n], json.dumps(pushes)
+        await until(partial(counts, service, "ann", 5), "the last entry")
+        await said(service, "POST", "/v1/users/ann/feed/marks", {"mark": "read", "until": sent[2]})
+        for given, wanted in ((None, 3), (7, 7)):
+            body = {"user_id": "ann", "title": f"Later {given}", "channels": ["push", "inapp"]}
+            more = {} if given is None else {"badge": given}
+            one = (await said(service, "POST", "/v1/notifications", body | more))["id"]
+            pushes = await until(partial(arrived, service, one), "the later pushes")
+            assert [badge_of(push) for push in pushes] == [wanted] * 3
