@@ -15,4 +15,4 @@ class InappSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Settings of the feed: the section itself (`inapp: {}`) gives every user of the app a feed."""
 
     badge: bool = False
-    """Whether pushes carry the number of unread entries as the app's badge, where the caller gave none."""
+    """Pushes carry the number of unread entries as the badge of the app, where the caller gave none."""
