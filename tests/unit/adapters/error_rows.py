@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.tables import AddRow
 from waypost.domain.breaker import Rest
 from waypost.domain.delivery import Receipt
@@ -33,6 +35,17 @@ def reach_of(outcome: Outcome, scope: str, busy: str = "credential") -> str:
             return busy if whole else "device"
         case _:
             return "attempt"
+
+
+def rows_of_page(text: str) -> dict[str, tuple[str, ...]]:
+    """The cells beside each code that a table of an operators' page names; codes of one meaning share a row."""
+    rows: dict[str, tuple[str, ...]] = {}
+    for line in re.findall(r"^\| (`.*) \|$", text, re.MULTILINE):
+        codes, *cells = line.split(" | ")
+        for code in re.findall(r"`([^`]+)`", codes):
+            assert code not in rows, f"{code} stands there twice"
+            rows[code] = tuple(cells)
+    return rows
 
 
 def add_error_row(

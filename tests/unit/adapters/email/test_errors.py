@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.adapters.error_rows import rows_of_page
 from waypost.channels.email.errors import CODES, LATER, REFUSED, STATUSES, Stage, outcome_of_reply
 from waypost.channels.push.answers import Meaning
 from waypost.domain.outcome import (
@@ -104,11 +104,7 @@ def test_no_answer_but_a_success_is_one_and_only_the_dot_leaves_doubt(code: int,
 
 def test_the_operators_page_has_the_same_table() -> None:
     section = PAGE.read_text().split("<!-- errors -->")[1].split("<!-- end -->")[0]
-    rows = re.findall(r"^\| `([a-z0-9_.]+)` \| (.*?) \| ([a-z]+) \|", section, re.MULTILINE)
     table = {f"smtp_{code}": meant for code, meant in CODES.items()}
     table |= {f"smtp_{enhanced[0]}xx_{enhanced}": meant for enhanced, meant in STATUSES.items()}
     table |= {"smtp_4xx": LATER, "smtp_5xx": REFUSED}
-    assert len(rows) == len(table)
-    assert {code: (why, word) for code, why, word in rows} == {
-        code: (why, WORDS[meaning]) for code, (meaning, why) in table.items()
-    }
+    assert rows_of_page(section) == {code: (why, WORDS[meaning]) for code, (meaning, why) in table.items()}

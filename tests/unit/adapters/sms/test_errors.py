@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from tests.unit.adapters.deliveries import NOW, answer
+from tests.unit.adapters.error_rows import rows_of_page
 from waypost.channels.push.answers import Meaning
 from waypost.channels.sms.errors import CODES, STATUSES, outcome_of
 from waypost.domain.outcome import (
@@ -116,10 +116,6 @@ def test_without_an_answer_it_counts_whether_something_was_written() -> None:
 
 def test_the_operators_page_has_the_same_table() -> None:
     section = PAGE.read_text().split("<!-- errors -->")[1].split("<!-- end -->")[0]
-    rows = re.findall(r"^\| `([a-z0-9_]+)` \| (.*?) \| ([a-z]+) \|", section, re.MULTILINE)
     table = {str(code): meant for code, meant in CODES.items()}
     table |= {f"http_{status}": meant for status, meant in STATUSES.items()}
-    assert len(rows) == len(table)
-    assert {code: (why, word) for code, why, word in rows} == {
-        code: (why, WORDS[meaning]) for code, (meaning, why) in table.items()
-    }
+    assert rows_of_page(section) == {code: (why, WORDS[meaning]) for code, (meaning, why) in table.items()}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
 from tests.unit.adapters.deliveries import NOW, answer
+from tests.unit.adapters.error_rows import rows_of_page
 from waypost.channels.push.answers import Meaning
 from waypost.channels.unifiedpush.errors import REDIRECTED, STATUSES, outcome_of
 from waypost.domain.outcome import Gone, Outcome, Refused, Taken, Throttled, Unanswered, Unreachable
@@ -68,9 +68,5 @@ def test_without_an_answer_it_counts_whether_something_was_written() -> None:
 
 def test_the_operators_page_has_the_same_table() -> None:
     section = PAGE.read_text().split("<!-- errors -->")[1].split("<!-- end -->")[0]
-    rows = re.findall(r"^\| `([a-z0-9_]+)` \| (.*?) \| ([a-z]+) \|", section, re.MULTILINE)
     table = {f"http_{status}": meant for status, meant in STATUSES.items()} | {"http_3xx": REDIRECTED}
-    assert len(rows) == len(table)
-    assert {code: (why, word) for code, why, word in rows} == {
-        code: (why, WORDS[meaning]) for code, (meaning, why) in table.items()
-    }
+    assert rows_of_page(section) == {code: (why, WORDS[meaning]) for code, (meaning, why) in table.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +10,7 @@ import pytest
 
 from tests.tables import AddRow
 from tests.unit.adapters.deliveries import NOW, answer, delivery
-from tests.unit.adapters.error_rows import add_error_row, reach_of, rest_after
+from tests.unit.adapters.error_rows import add_error_row, reach_of, rest_after, rows_of_page
 from waypost.channels.push.answers import Meaning
 from waypost.channels.webpush.errors import (
     APPLE,
@@ -201,11 +200,9 @@ def test_the_rows_above_are_the_whole_table() -> None:
 def test_the_operators_page_has_the_same_table() -> None:
     """Code, reason and what it leads to, row by row: docs/providers/webpush.md."""
     section = PAGE.read_text().split("<!-- errors -->")[1].split("<!-- end -->")[0]
-    rows = re.findall(r"^\| `([A-Za-z0-9_]+)` \| (.*?) \| ([a-z]+) \| ([a-z ]+) \|", section, re.MULTILINE)
-    assert len({code for code, *_ in rows}) == len(rows)
     reaches = {code: reach_of(outcome_of(said, NOW), "push service", "push service") for said, code, _ in ROWS}
     reaches["http_3xx"] = reaches["http_301"]
-    assert {code: tuple(told) for code, *told in rows} == {
+    assert rows_of_page(section) == {
         code: (why, LEADS[meaning].on_page, reaches[code]) for code, (meaning, why) in TABLE.items()
     }
 
