@@ -1,4 +1,4 @@
-"""Where a door answers otherwise than the list of cases says, each with its reason (docs/errors.md has them)."""
+"""Where a door answers otherwise than the list of cases says, each with its reason (its page has it, too)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/errors.md says of each case what the corpus says."""
+"""docs/internals/floods.md says of each case what the corpus says, docs/errors.md of each field."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from tests.architecture.trees import ROOT
 from tests.hostile.corpus import INVALID, JSON, Kept, cases
 from tests.hostile.texts import FIELDS, FREE
 
-PAGE = (ROOT / "docs" / "errors.md").read_text().partition("### What is no submission")[2]
+CASES = (ROOT / "docs" / "internals" / "floods.md").read_text().partition("## What is no submission")[2]
+ERRORS = (ROOT / "docs" / "errors.md").read_text()
 
 
 def test_what_is_no_submission_is_listed_by_its_code() -> None:
@@ -21,12 +22,12 @@ def test_what_is_no_submission_is_listed_by_its_code() -> None:
 
 def test_each_field_that_refuses_text_is_listed() -> None:
     """By its name."""
-    table = PAGE.partition("| field | refuses |")[2].partition("Every other text")[0]
+    table = ERRORS.partition("| field | refuses |")[2].partition("Every other text")[0]
     for path, refuses in FIELDS.items():
         assert refuses is FREE or f"`{re.split(r'[.[]', path)[0]}`" in table, path
 
 
 def _row(code: str) -> str:
-    found = re.search(rf"^\| `{code}` \| (.*) \|$", PAGE, re.MULTILINE)
+    found = re.search(rf"^\| `{code}` \| (.*) \|$", CASES, re.MULTILINE)
     assert found is not None
     return found[1]
