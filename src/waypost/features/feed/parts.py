@@ -34,7 +34,7 @@ async def bring(ground: Ground, rows: Sequence[JournalRow]) -> None:
     if entries:
         await ground.store.feed.add(entries)
         if ground.live is not None:
-            ground.live.brought(entries)
+            await ground.live.brought(entries)
 
 
 async def drop_hidden(ground: Ground, now: Instant) -> int:
