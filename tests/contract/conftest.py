@@ -71,7 +71,6 @@ BEGIN
     DELETE FROM opt_out; DELETE FROM outbox; DELETE FROM feed_entry; DELETE FROM erasure; DELETE FROM audit;
     DELETE FROM member; DELETE FROM arrival; DELETE FROM tail;
     DELETE FROM claim; DELETE FROM ownership WHERE shard IS NULL;
-    IF to_regclass('feed_stamp') IS NOT NULL THEN DELETE FROM feed_stamp; END IF;
 END $$
 """
 

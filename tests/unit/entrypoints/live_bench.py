@@ -18,7 +18,7 @@ from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.domain.ids import AppId, UserId, format_id, parse_id
 from waypost.entrypoints.live.connection import Connection, Reader, WebSocket
 from waypost.entrypoints.live.hub import Hub
-from waypost.entrypoints.live.outward import Broadcast
+from waypost.entrypoints.live.outward import Broadcast, Outward
 from waypost.entrypoints.live.settings import FeedSettings
 from waypost.entrypoints.rest import cursors
 from waypost.ports.feed import Entry, FeedCounts, Mark, Marking, NewEntry, NewsQuery
@@ -101,17 +101,17 @@ class Feeds(MemoryFeed):
 class Bench:
     """A hub over feeds in memory."""
 
-    def __init__(self, peers: NoPeers | None = None) -> None:
+    def __init__(self, outward: Outward | None = None) -> None:
         self.clock = StoppedClock()
         store = MemoryStore()
         self.work = MemoryWork(store, self.clock)
         self.feed = Feeds(store, self.clock)
-        self.hub = self.another(peers)
+        self.hub = self.another(outward)
         self.place = 0
 
-    def another(self, peers: NoPeers | None = None, **settings: Any) -> Hub:
+    def another(self, outward: Outward | None = None, **settings: Any) -> Hub:
         """A hub of another process, or with other settings."""
-        return Hub(self.feed, Broadcast(peers or NoPeers()), self.clock, Silent(), FeedSettings(**settings), named)
+        return Hub(self.feed, outward or Broadcast(NoPeers()), self.clock, Silent(), FeedSettings(**settings), named)
 
     def join(self, kind: type[Connection] = WebSocket, since: str | None = None, cut_at: int | None = None) -> Wire:
         """Connect to the feed of ann."""

@@ -14,6 +14,7 @@ from waypost.entrypoints.live.chain import MESSAGE_BYTES
 from waypost.entrypoints.live.connection import EventStream
 from waypost.entrypoints.live.hub import NAMED_LIMIT
 from waypost.entrypoints.live.news import NEWS_LIMIT
+from waypost.entrypoints.live.outward import Broadcast
 from waypost.entrypoints.rest import cursors
 from waypost.ports.feed import Entry, Mark
 from waypost.ports.peers import Answerer
@@ -131,8 +132,8 @@ class End(NoPeers):
 async def test_a_message_that_is_lost_between_processes_is_made_up_for() -> None:
     """The process that holds the connection misses a link of the chain, then another process brings entries."""
     wires = Wires()
-    bench = Bench(wires.end())
-    here, another, third = bench.hub, bench.another(wires.end()), bench.another(wires.end())
+    bench = Bench(Broadcast(wires.end()))
+    here, another, third = bench.hub, bench.another(Broadcast(wires.end())), bench.another(Broadcast(wires.end()))
     for each in (here, another, third):
         await each.start()
     wire = bench.join()
@@ -165,8 +166,8 @@ async def test_a_message_that_is_lost_between_processes_is_made_up_for() -> None
 async def test_a_change_of_too_many_entries_names_none_of_them_to_anybody() -> None:
     """Nor to those who are connected to the process that made it."""
     wires = Wires()
-    bench = Bench(wires.end())
-    here, another = bench.hub, bench.another(wires.end())
+    bench = Bench(Broadcast(wires.end()))
+    here, another = bench.hub, bench.another(Broadcast(wires.end()))
     for each in (here, another):
         await each.start()
     wire = bench.join()
