@@ -48,7 +48,7 @@ async def reads(bench: Bench, store: SqlUnderTest, made: Notification) -> set[st
     """She read it, and it is in her feed."""
     await store.feed.add([NewEntry(made.app, made.user_id, made.id, 0, 1, bench.now)])
     await store.feed.mark(marking(made, Mark.READ, bench.now))
-    return {"feed_entry"}
+    return {"feed_entry", "feed_stamp"}
 
 
 async def verifies(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:

@@ -186,3 +186,20 @@ async def test_a_feed_that_is_erased_is_empty(bench: Bench) -> None:
         FeedCounts(),
         FeedCounts(1, 1),
     )
+
+
+async def test_each_change_of_a_feed_gives_it_a_stamp_that_it_never_had(bench: Bench) -> None:
+    feed = bench.store.feed
+    assert await feed.stamp(APP, ANN) is None
+    (made,) = await brought(bench)
+    seen = [await feed.stamp(APP, ANN)]
+    await brought(bench, 1, user="bob")
+    assert await feed.stamp(APP, ANN) == seen[0]
+    for mark in Mark:
+        await feed.mark(order(bench, mark, made.id))
+        seen.append(await feed.stamp(APP, ANN))
+    await feed.erase(APP, ANN)
+    assert await feed.stamp(APP, ANN) is None
+    await brought(bench)
+    seen.append(await feed.stamp(APP, ANN))
+    assert None not in seen and len(set(seen)) == len(Mark) + 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from copy import copy
 
@@ -49,13 +50,17 @@ class MemoryFeed:
     def __init__(self, store: MemoryStore, clock: Clock) -> None:
         self._store = store
         self._views = MemoryViews(store, clock)
+        self._stamps: dict[tuple[AppId, UserId], int] = {}
+        self._drawn = itertools.count()
 
     async def add(self, entries: Sequence[NewEntry]) -> list[NewEntry]:
         """See Feed."""
+        self._stamps |= {(each.app, each.user_id): next(self._drawn) for each in entries}
         return [each for each in entries if self._is_added(each)]
 
     async def mark(self, marking: Marking) -> list[MarkedEntry]:
         """See Feed."""
+        self._stamps[marking.app, marking.user_id] = next(self._drawn)
         if marking.vouched:
             for each in marking.ids:
                 self._store.feed.setdefault(each, FeedRow(marking.app, marking.user_id))
@@ -116,8 +121,13 @@ class MemoryFeed:
             for query in queries
         ]
 
+    async def stamp(self, app: AppId, user_id: UserId) -> int | None:
+        """See Feed."""
+        return self._stamps.get((app, user_id))
+
     async def erase(self, app: AppId, user_id: UserId) -> None:
         """See Feed."""
+        self._stamps.pop((app, user_id), None)
         for one, _ in list(self._of(app, user_id)):
             del self._store.feed[one]
 

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import uvloop
 from msgspec import Struct
@@ -58,6 +59,9 @@ from waypost.runtime.worker_slots import WorkerSlots
 from waypost.stores.sql.sharing import SqlOwnership
 from waypost.stores.sql.store import Store, open_store
 from waypost.telemetry import Combined, Event, Telemetry
+
+if TYPE_CHECKING:
+    from waypost.stores.redis.commands import Redis
 
 
 def worker_main(config_path: Path | None, given: Inheritance) -> int:
@@ -110,7 +114,7 @@ async def work(
         rates = rate_gates(config, on.limiter, clock, telemetry)
         limits = EntrypointLimits(bounds_of(config), for_entrypoints(config, on.limiter, clock), clock, telemetry)
         peers = on.store.peers or peers
-        hub = hub_of(config, on.store.feed, peers, clock, telemetry)
+        hub = hub_of(config, on.store.feed, peers, clock, telemetry, on.redis)
         grounds = features.grounds_of(
             config, on.store, on.stack_parts.work, on.devices, clock, telemetry, hub, on.records
         )
@@ -172,6 +176,7 @@ class _Opened(Struct, frozen=True):
     stack_parts: StackParts
     limiter: Limiter
     records: SendingRecords | None
+    redis: Redis | None
 
 
 @asynccontextmanager
@@ -197,7 +202,7 @@ async def _opened(
             )
             limiter = stack.enter_context(opened_limiter(config, redis, clock))
             devices, records = cached(kept, config, redis, telemetry), records_of(config, redis)
-            yield _Opened(store, devices, dedup, stack_parts, limiter, records)
+            yield _Opened(store, devices, dedup, stack_parts, limiter, records, redis)
     finally:
         await store.close()
         telemetry.event(Event.PROCESS_STOPPED)

@@ -43,7 +43,7 @@ def _line(message: Json) -> str:
             entry = message["entry"]
             return f"{short_time(entry['shown_at'])}  {entry['id']}  {plain(entry['title'] or '')}"
         case "marked":
-            return f"{message['mark']}: {', '.join(message['ids']) or 'many'}; {counts}"
+            return f"{message['mark']}: {', '.join(message.get('ids', ())) or 'many'}; {counts}"
         case "fetch":
             return "more came meanwhile than is shown: see waypost feed"
         case kind:

@@ -161,7 +161,7 @@ class LimitSettings(Struct, frozen=True, kw_only=True):
     caller: Quota = Quota(50_000)
     """Requests of one caller (API key or service token); items of a batch count."""
     user: Quota = Quota(100, 900)
-    """Writing requests of one end user, by their own token or under `/api`."""
+    """Writing requests and live connections of one end user, by their own token, a ticket or under `/api`."""
     address: Quota = Quota(1_000, 3_600)
     """Requests from one address without a valid credential."""
     failures: Quota = Quota(100, 900)

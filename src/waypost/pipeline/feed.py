@@ -48,5 +48,5 @@ async def mark(feed: Feed, work: Work, clock: Clock, live: Live, marking: Markin
     (counts,) = await feed.counts([(marking.app, marking.user_id)])
     if changed:
         ids = tuple([each.notification_id for each in changed])
-        live.changed(Changed(marking.app, marking.user_id, marking.mark, counts, ids))
+        await live.changed(Changed(marking.app, marking.user_id, marking.mark, ids))
     return Reading(changed, counts)

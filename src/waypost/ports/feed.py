@@ -178,6 +178,13 @@ class Feed(Protocol):
         """Count what is unread of each user, in the order asked; number and entries are of one moment."""
         ...
 
+    async def stamp(self, app: AppId, user_id: UserId) -> int | None:
+        """Return a number that is another one after each addition and mark; None of a feed that never had any.
+
+        What was read after it was, is true as long as it stays.
+        """
+        ...
+
     async def erase(self, app: AppId, user_id: UserId) -> None:
         """Delete all entries and marks of a user."""
         ...

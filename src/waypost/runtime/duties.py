@@ -162,7 +162,12 @@ class Duties:
         self._woken.clear()
         self._reports = await self._ownership.take_role(Role.REPORT)
         for reader in self._prompt if self._reports else ():
-            await self._read(reader)
+            try:
+                await self._read(reader)
+            except Unavailable:
+                continue  # the store reports its outage itself: the next round tries again
+            except Exception as surprise:  # noqa: BLE001 - whatever is wrong with one must not keep back the others
+                self._surprised(f"read.{reader.name}", type(surprise).__name__)
 
     async def _report(self) -> None:
         """Tell the registry what was settled."""

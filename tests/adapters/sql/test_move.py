@@ -51,6 +51,7 @@ def config(tmp_path: Path) -> Config:
 
 async def filled(open_at: OpenStore, tmp_path: Path) -> None:
     """Three notifications, with a key, a device, an order on record and a reader that read the first row."""
+    await (await there(f"sqlite:///{tmp_path / 'waypost.db'}", tmp_path)).close()  # makes the tables of features
     store = await open_at(tmp_path / "waypost.db")
     await accept(store, known(1))
     first = await store.journal.read(0, 10)
@@ -67,7 +68,7 @@ async def filled(open_at: OpenStore, tmp_path: Path) -> None:
 
 
 async def there(url: str, run_dir: Path) -> Store:
-    """The store on the other side."""
+    """A store as a worker opens it."""
     settings = SqlSettings(url, run_dir=str(run_dir))
     return await open_store(settings, clock=WallClock(), peers=None, telemetry=Silent(), tables=tables())
 

@@ -2,134 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from collections.abc import AsyncIterator
 
 import msgspec
 import pytest
 import pytest_asyncio
-from wsproto.frame_protocol import FrameProtocol, Opcode
 
-from tests.contract.bench import APP, notification
-from tests.contract.clock import StoppedClock
-from tests.memory.feed import MemoryFeed
-from tests.memory.store import MemoryStore
-from tests.memory.work import MemoryWork
-from waypost.domain.errors import ErrorCode, Unavailable
-from waypost.domain.ids import NotificationId, UserId, format_id
-from waypost.entrypoints.live.connection import Connection, EventStream, Reader, WebSocket
-from waypost.entrypoints.live.hub import NEWS_LIMIT, Hub
-from waypost.entrypoints.live.settings import FeedSettings
-from waypost.entrypoints.live.tickets import make_ticket, read_ticket
+from tests.unit.entrypoints.live_bench import ANN, Bench, entries_in, named, said, settled
+from waypost.domain.ids import NotificationId, format_id
+from waypost.entrypoints.live.chain import MESSAGE_BYTES
+from waypost.entrypoints.live.connection import EventStream
+from waypost.entrypoints.live.hub import NAMED_LIMIT
+from waypost.entrypoints.live.news import NEWS_LIMIT
+from waypost.entrypoints.live.outward import Broadcast
 from waypost.entrypoints.rest import cursors
-from waypost.ports.feed import Entry, FeedCounts, Mark, NewEntry, NewsQuery
-from waypost.ports.live import Changed
-from waypost.ports.work import NewNotification
+from waypost.ports.feed import Entry, Mark
+from waypost.ports.peers import Answerer
 from waypost.runtime.peers import NoPeers
-from waypost.telemetry import Silent
 
 pytestmark = pytest.mark.asyncio
-ANN = Reader(APP, UserId("ann"))
-Json = dict[str, Any]
-
-
-class Wire(asyncio.Transport):
-    """A connection's other end: keeps what was written, up to where it is cut."""
-
-    def __init__(self, cut_at: int | None = None) -> None:
-        super().__init__()
-        self.written = bytearray()
-        self.cut_at = cut_at
-        self.protocol: Connection
-        self.aborted = False
-        self.is_full = False
-        self._closing = False
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Take it, or as much as arrives before the cut; RuntimeError after the end, as uvloop's."""
-        if self._closing:
-            raise RuntimeError("the handler is closed")
-        self.written += data
-        if self.cut_at is not None and len(self.written) >= self.cut_at:
-            del self.written[self.cut_at :]
-            self.close()
-
-    def close(self) -> None:
-        """End, once the client has read what was written."""
-        if not self._closing:
-            self._closing = True
-            if not self.is_full:
-                self.protocol.connection_lost(None)
-
-    def abort(self) -> None:
-        """End at once."""
-        self.aborted = True
-        if self.is_full:
-            self.is_full, self._closing = False, False
-        self.close()
-
-    def is_closing(self) -> bool:
-        """Whether it has ended."""
-        return self._closing
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Have no buffer."""
-
-
-class Feeds(MemoryFeed):
-    """Feeds that can be away for a while, and tell what was asked."""
-
-    is_away = False
-
-    def __init__(self, store: MemoryStore, clock: StoppedClock) -> None:
-        super().__init__(store, clock)
-        self.is_read = asyncio.Event()
-
-    async def news(self, queries: Sequence[NewsQuery], limit: int) -> list[list[Entry]]:
-        """See Feed."""
-        if self.is_away:
-            raise Unavailable("away", ErrorCode.STORAGE_AWAY)
-        self.is_read.set()
-        await asyncio.sleep(0)  # others have their turn, as while a thread reads
-        return await super().news(queries, limit)
-
-
-class Bench:
-    """A hub over feeds in memory."""
-
-    def __init__(self) -> None:
-        self.clock = StoppedClock()
-        store = MemoryStore()
-        self.work = MemoryWork(store, self.clock)
-        self.feed = Feeds(store, self.clock)
-        self.hub = self.another()
-        self.place = 0
-
-    def another(self, peers: NoPeers | None = None, **settings: Any) -> Hub:
-        """A hub of another process, or with other settings."""
-        return Hub(self.feed, peers or NoPeers(), self.clock, Silent(), FeedSettings(**settings), named)
-
-    def join(self, kind: type[Connection] = WebSocket, since: str | None = None, cut_at: int | None = None) -> Wire:
-        """Connect to the feed of ann."""
-        wire = Wire(cut_at)
-        place = None if since is None else cursors.place(since)
-        wire.protocol = kind(self.hub, ANN, "127.0.0.1", place, ends_s=self.clock.monotonic() + 3600)
-        self.hub.join(wire.protocol, wire)
-        return wire
-
-    async def bring(self, count: int = 1, *, tells: bool = True) -> list[str]:
-        """Bring entries into the feed; return their ids."""
-        made = [notification(self.clock.now()) for _ in range(count)]
-        await self.work.accept([NewNotification(each) for each in made])
-        entries = []
-        for each in made:
-            self.place += 1
-            entries.append(NewEntry(each.app, each.user_id, each.id, 0, self.place, self.clock.now()))
-        await self.feed.add(entries)
-        if tells:
-            self.hub.brought(entries)
-        return [format_id(each.id) for each in made]
 
 
 @pytest_asyncio.fixture
@@ -138,31 +29,6 @@ async def bench() -> AsyncIterator[Bench]:
     await made.hub.start()
     yield made
     await made.hub.stop()
-
-
-def named(entry: Entry) -> str:
-    """What a client sees of an entry here."""
-    return format_id(entry.record.notification.id)
-
-
-def said(written: bytes | bytearray) -> list[Json]:
-    """What a client of a web socket has read whole."""
-    reads = FrameProtocol(client=True, extensions=[])
-    reads.receive_bytes(bytes(written))
-    texts = [
-        frame.payload for frame in reads.received_frames() if frame.opcode is Opcode.TEXT and frame.message_finished
-    ]
-    return [msgspec.json.decode(str(each)) for each in texts]
-
-
-async def settled() -> None:
-    """Let the hub do what it can do now."""
-    for _ in range(50):
-        await asyncio.sleep(0)
-
-
-def entries_in(messages: Sequence[Json]) -> list[str]:
-    return [str(each["entry"]) for each in messages if each["type"] == "entry"]
 
 
 async def test_who_connects_is_greeted_and_told_what_comes_then(bench: Bench) -> None:
@@ -231,93 +97,91 @@ async def test_who_missed_too_much_is_told_to_list_the_feed(bench: Bench) -> Non
     assert entries_in(said(wire.written)) == last
 
 
-class Told(NoPeers):
-    """What one process tells another, where it arrives."""
+class Wires:
+    """What processes tell each other, where it arrives."""
 
-    def __init__(self, hub: Hub) -> None:
-        self._hub = hub
+    def __init__(self) -> None:
+        self.ends: list[End] = []
         self.is_lost = False
+
+    def end(self) -> End:
+        """The end of another process."""
+        self.ends.append(End(self))
+        return self.ends[-1]
+
+
+class End(NoPeers):
+    """One process's end of the wires."""
+
+    def __init__(self, wires: Wires) -> None:
+        self._wires = wires
+        self.answers: dict[str, Answerer] = {}
+
+    def on(self, topic: str, answer: Answerer) -> None:
+        """See Peers."""
+        self.answers[topic] = answer
 
     def tell(self, topic: str, body: bytes = b"") -> None:
         """See Peers."""
-        if not self.is_lost:
-            {"feed.brought": self._hub._on_brought, "feed.changed": self._hub._on_changed}[topic](body)
+        assert len(body) < MESSAGE_BYTES + 200
+        for each in self._wires.ends:
+            if each is not self and not self._wires.is_lost:
+                each.answers[topic](body)
 
 
-async def test_a_message_that_is_lost_between_processes_is_made_up_for(bench: Bench) -> None:
+async def test_a_message_that_is_lost_between_processes_is_made_up_for() -> None:
     """The process that holds the connection misses a link of the chain, then another process brings entries."""
-    here = bench.hub
+    wires = Wires()
+    bench = Bench(Broadcast(wires.end()))
+    here, another, third = bench.hub, bench.another(Broadcast(wires.end())), bench.another(Broadcast(wires.end()))
+    for each in (here, another, third):
+        await each.start()
     wire = bench.join()
     await settled()
-    told = Told(here)
-    bench.hub = bench.another(peers=told)
+    bench.hub = another
     known = await bench.bring(30)
     await settled()
-    told.is_lost = True
+    wires.is_lost = True
     known += await bench.bring()
     await settled()
     assert entries_in(said(wire.written)) == known[:-1]
-    told.is_lost = False
-    await bench.hub.ping()
+    wires.is_lost = False
+    await another.ping()
     await settled()
     assert entries_in(said(wire.written)) == known
-    told.is_lost = True
+    wires.is_lost = True
     known += await bench.bring()
-    told.is_lost = False
+    wires.is_lost = False
     known += await bench.bring()
     await settled()
     assert entries_in(said(wire.written)) == known
-    bench.hub = bench.another(peers=Told(here))
+    bench.hub = third
     known += await bench.bring(3)
     await settled()
     assert entries_in(said(wire.written)) == known
-    bench.hub.changed(Changed(*ANN, Mark.READ, FeedCounts(3, 2), tuple([NotificationId(bytes(16))] * 200)))
-    assert said(wire.written)[-1]["ids"] == []
-    bench.hub = here
+    for each in (here, another, third):
+        await each.stop()
 
 
-async def test_a_slow_reader_is_told_the_rest_when_it_has_room(bench: Bench) -> None:
+async def test_a_change_of_too_many_entries_names_none_of_them_to_anybody() -> None:
+    """Nor to those who are connected to the process that made it."""
+    wires = Wires()
+    bench = Bench(Broadcast(wires.end()))
+    here, another = bench.hub, bench.another(Broadcast(wires.end()))
+    for each in (here, another):
+        await each.start()
     wire = bench.join()
     await settled()
-    wire.protocol.pause_writing()
-    missed = await bench.bring(3)
-    await settled()
-    assert entries_in(said(wire.written)) == []
-    wire.protocol.resume_writing()
-    await settled()
-    assert entries_in(said(wire.written)) == missed
-
-
-async def test_who_reads_nothing_is_sent_no_pongs_and_is_cut_off_where_it_does_not_go(bench: Bench) -> None:
-    for kind in (WebSocket, EventStream):
-        wire = bench.join(kind)
+    ids = [format_id(NotificationId(n.to_bytes(16, "big"))) for n in range(NAMED_LIMIT + 1)]
+    for bench.hub in (here, another):
+        await bench.mark(Mark.READ, *ids)
         await settled()
-        wire.is_full = True
-        wire.protocol.pause_writing()
-        written = len(wire.written)
-        if kind is WebSocket:
-            wire.protocol.data_received(bytes(FrameProtocol(client=True, extensions=[]).ping(b"more")))
-        assert len(wire.written) == written
-        wire.protocol.ends_s = bench.clock.monotonic()
-        await bench.hub.ping()
-        assert wire.is_closing() and not wire.aborted
-        await bench.hub.ping()
-        assert wire.aborted
-    bench.hub = bench.another(address_connections_limit=1)
-    bench.hub.check_room("127.0.0.1")
-
-
-async def test_one_that_leaves_while_its_feed_is_read_holds_up_nobody(bench: Bench) -> None:
-    await bench.bring(3, tells=False)
-    wires = [bench.join(since=cursors.of_place(0)) for _ in range(3)]
-    await bench.feed.is_read.wait()
-    wires[0].close()
-    await settled()
-    known = await bench.bring()
-    await settled()
-    for wire in wires[1:]:
-        assert len(entries_in(said(wire.written))) == 4
-        assert entries_in(said(wire.written))[-1:] == known
+        assert said(wire.written)[-1] == {"type": "marked", "mark": "read", "unread": 0, "unseen": 0}
+        await bench.mark(Mark.READ, *ids[1:])
+        await settled()
+        assert len(said(wire.written)[-1]["ids"]) == NAMED_LIMIT
+    for each in (here, another):
+        await each.stop()
 
 
 async def test_an_entry_that_cannot_be_shown_has_clients_list_the_feed(bench: Bench) -> None:
@@ -326,7 +190,7 @@ async def test_an_entry_that_cannot_be_shown_has_clients_list_the_feed(bench: Be
             raise ValueError(entry)
         return named(entry)
 
-    bench.hub._view = view
+    bench.hub._news._view = view
     wire = bench.join()
     await settled()
     await bench.bring(3)
@@ -334,20 +198,10 @@ async def test_an_entry_that_cannot_be_shown_has_clients_list_the_feed(bench: Be
     assert [each["type"] for each in said(wire.written)] == ["hello", "entry", "fetch", "entry"]
 
 
-async def test_who_never_joined_cannot_leave(bench: Bench) -> None:
-    bench.hub = bench.another(address_connections_limit=1)
-    wire = bench.join()
-    bench.hub.left(EventStream(bench.hub, ANN, "127.0.0.1", None, 0))
-    with pytest.raises(Unavailable):
-        bench.hub.check_room("127.0.0.1")
-    wire.close()
-    bench.hub.check_room("127.0.0.1")
-
-
 async def test_news_come_when_the_store_is_back(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("waypost.entrypoints.live.hub.AGAIN_S", 0)
+    monkeypatch.setattr("waypost.entrypoints.live.news.AGAIN_S", 0)
     bench.feed.is_away = True
-    wire = bench.join()
+    wire = bench.join(since=cursors.of_place(0))
     await settled()
     bench.feed.is_away = False
     made = await bench.bring()
@@ -355,18 +209,48 @@ async def test_news_come_when_the_store_is_back(bench: Bench, monkeypatch: pytes
     assert entries_in(said(wire.written)) == made
 
 
-async def test_other_devices_hear_of_marks(bench: Bench) -> None:
+async def test_other_devices_hear_of_marks_and_the_counts_that_are_true_then(bench: Bench) -> None:
     wire = bench.join()
+    first, second = await bench.bring(2)
     await settled()
-    one = NotificationId(bytes(range(16)))
-    bench.hub.changed(Changed(*ANN, Mark.READ, FeedCounts(3, 2), (one,)))
-    assert said(wire.written)[-1] == {
-        "type": "marked",
-        "mark": "read",
-        "ids": [format_id(one)],
-        "unread": 3,
-        "unseen": 2,
-    }
+    await bench.mark(Mark.READ, first)
+    await bench.mark(Mark.SEEN, second)
+    await settled()
+    assert said(wire.written)[-2:] == [
+        {"type": "marked", "mark": "read", "ids": [first], "unread": 1, "unseen": 0},
+        {"type": "marked", "mark": "seen", "ids": [second], "unread": 1, "unseen": 0},
+    ]
+
+
+async def test_who_was_behind_when_entries_were_marked_is_told_the_counts_once_it_has_caught_up(bench: Bench) -> None:
+    """It knows of no entry of the mark, so it lists the feed."""
+    wire = bench.join()
+    (first,) = await bench.bring()
+    await settled()
+    wire.protocol.pause_writing()
+    known = await bench.bring()
+    await bench.mark(Mark.READ, first)
+    await settled()
+    wire.protocol.resume_writing()
+    await settled()
+    *_, entry, marked = said(wire.written)
+    assert entries_in([entry]) == known
+    assert marked == {"type": "marked", "mark": "read", "unread": 1, "unseen": 1}
+
+
+async def test_marks_that_came_while_the_store_was_away_are_told_when_it_is_back(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("waypost.entrypoints.live.news.AGAIN_S", 0)
+    wire = bench.join()
+    (first,) = await bench.bring()
+    await settled()
+    bench.feed.is_away = True
+    await bench.mark(Mark.READ, first)
+    await settled()
+    bench.feed.is_away = False
+    await settled()
+    assert said(wire.written)[-1] == {"type": "marked", "mark": "read", "unread": 0, "unseen": 0}
 
 
 async def test_an_event_stream_says_the_same_with_ids_to_go_on_from(bench: Bench) -> None:
@@ -379,72 +263,3 @@ async def test_an_event_stream_says_the_same_with_ids_to_go_on_from(bench: Bench
     head, data = entry.split("\ndata: ")
     cursor = head.removeprefix("id: ")
     assert msgspec.json.decode(data) == {"type": "entry", "cursor": cursor, "entry": made, "unread": 1, "unseen": 1}
-
-
-async def test_the_oldest_connection_of_a_user_makes_room(bench: Bench) -> None:
-    bench.hub = bench.another(user_connections_limit=2)
-    wires = [bench.join() for _ in range(4)]
-    assert [each.is_closing() for each in wires] == [True, True, False, False]
-
-
-@pytest.mark.parametrize(
-    ("settings", "code"),
-    [
-        ({"connections_limit": 1}, ErrorCode.STORAGE_BUSY),
-        ({"address_connections_limit": 1}, ErrorCode.RATE_LIMITED),
-    ],
-)
-async def test_there_is_room_for_so_many(bench: Bench, settings: Json, code: ErrorCode) -> None:
-    bench.hub = bench.another(**settings)
-    bench.hub.check_room("127.0.0.1")
-    wire = bench.join()
-    with pytest.raises(Unavailable) as refused:
-        bench.hub.check_room("127.0.0.1")
-    assert refused.value.code is code
-    wire.close()
-    bench.hub.check_room("127.0.0.1")
-
-
-async def test_who_answers_no_ping_is_gone_and_who_is_over_age_is_told(bench: Bench) -> None:
-    silent, old = bench.join(), bench.join()
-    old.protocol.ends_s = bench.clock.monotonic()
-    for _ in range(2):
-        await bench.hub.ping()
-    assert (silent.aborted, old.aborted, old.is_closing()) == (True, False, True)
-
-
-@pytest.mark.parametrize(
-    ("frame", "ends"),
-    [
-        pytest.param(FrameProtocol(client=True, extensions=[]).pong(b""), False, id="a pong"),
-        pytest.param(FrameProtocol(client=True, extensions=[]).close(1000, ""), True, id="a close"),
-        pytest.param(b"\x81\x02hi", True, id="a frame that is not masked"),
-        pytest.param(b"\x83\x80abcd", True, id="an unknown opcode"),
-        pytest.param(b"\x82\xff\x00\x00\x00\x00\x7f\xff\xff\xffabcd", True, id="a frame of two gigabytes"),
-    ],
-)
-async def test_what_a_client_may_say(bench: Bench, frame: bytes, ends: bool) -> None:
-    for step in (len(frame), 1):
-        wire = bench.join()
-        for at in range(0, len(frame), step):
-            wire.protocol.data_received(frame[at : at + step])
-        assert wire.is_closing() is ends
-
-
-async def test_a_hub_that_stops_says_goodbye(bench: Bench) -> None:
-    wire = bench.join()
-    await settled()
-    await bench.hub.stop()
-    assert [each["type"] for each in said(wire.written)] == ["hello", "reconnect"] and wire.is_closing()
-    with pytest.raises(Unavailable):
-        bench.hub.check_room("127.0.0.1")
-
-
-async def test_a_ticket_opens_one_feed_for_a_while_and_no_other_installations() -> None:
-    clock = StoppedClock()
-    ticket = make_ticket(b"k" * 32, ANN, clock.advance(1_000))
-    assert read_ticket(b"k" * 32, ticket, StoppedClock().now()) == ANN
-    assert read_ticket(b"k" * 32, ticket, clock.now()) is None
-    assert read_ticket(b"l" * 32, ticket, StoppedClock().now()) is None
-    for broken in ("", "a", ticket[:-1], ticket[1:], "é" * 30):
-        assert read_ticket(b"k" * 32, broken, StoppedClock().now()) is None, broken

@@ -41,10 +41,10 @@ class Work(MemoryWork):
 class Unheard:
     """Live connections, of which there are none."""
 
-    def brought(self, entries: Sequence[NewEntry]) -> None:
+    async def brought(self, entries: Sequence[NewEntry]) -> None:
         """See Live."""
 
-    def changed(self, change: Changed) -> None:
+    async def changed(self, change: Changed) -> None:
         """See Live."""
 
 

@@ -240,3 +240,26 @@ async def test_a_reader_of_the_journal_that_fails_keeps_no_other_waiting_and_no_
     await done(duties(), "sweep")
     assert told == {"bad": [1, 2, 3], "good": [1, 2, 3]}
     assert bench.store.journal == []
+
+
+@pytest.mark.parametrize("fault", [ValueError("of a row"), Unavailable("for a while")], ids=["fails", "is away"])
+async def test_a_prompt_reader_that_fails_keeps_no_other_waiting(tmp_path: Path, fault: Exception) -> None:
+    bench, noted = LaneBench(tmp_path / "worker_slots"), Noted()
+    bench.store.journal += [JournalRow(n, ()) for n in (1, 2)]
+    heard: list[int] = []
+
+    async def fail(rows: Sequence[JournalRow]) -> None:
+        raise fault
+
+    async def hear(rows: Sequence[JournalRow]) -> None:
+        heard.extend(row.position for row in rows)
+
+    readers = [Reader("bad", fail, is_prompt=True), Reader("good", hear, is_prompt=True)]
+    duty_context = msgspec.structs.replace(duty_context_on(bench), readers=readers)
+    context = msgspec.structs.replace(bench.context(), telemetry=noted)
+    duties = Duties(context, duty_context, OwnsAll(), lambda lane: None)
+    duties.written()
+    await done(duties, "read.promptly")
+    assert heard == [1, 2]
+    failed = [] if isinstance(fault, Unavailable) else [{"stage": "read.bad", "error": "ValueError"}]
+    assert noted.fields_of(Event.STAGE_FAILED) == failed

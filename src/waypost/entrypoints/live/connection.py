@@ -9,6 +9,7 @@ from wsproto.frame_protocol import Frame, FrameDecoder, Opcode, ParseFailed
 
 from waypost.domain.ids import AppId, UserId
 from waypost.entrypoints.live.messages import PING_EVENT, PING_FRAME, LiveMessage, close_frame, pong_frame
+from waypost.ports.feed import Mark
 
 SAID_LIMIT: Final = 4096
 """The most bytes of a frame that a client sends: it has nothing to say but pongs."""
@@ -55,6 +56,7 @@ class Connection(asyncio.Protocol):
         "is_missing",
         "is_paused",
         "is_reading",
+        "missed_mark",
         "place",
         "reader",
         "transport",
@@ -73,6 +75,8 @@ class Connection(asyncio.Protocol):
         """Whether there may be entries above its place that it was not told of."""
         self.is_reading = False
         """Whether these are being read."""
+        self.missed_mark: Mark | None = None
+        """The last mark that it was not told of, since it was behind."""
         self.is_paused = False
         self.is_alive = True
         self.transport: asyncio.Transport

@@ -10,6 +10,7 @@ from litestar.params import QueryParameter
 from msgspec import Meta, Struct
 
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, WaypostError
+from waypost.domain.ids import CallerId
 from waypost.domain.time import SECOND_MS, isoformat, later
 from waypost.entrypoints.access import READS_OWN, admit
 from waypost.entrypoints.admission import caller_of
@@ -28,6 +29,7 @@ from waypost.entrypoints.rest.problems import RequestRefused
 from waypost.entrypoints.rest.serving import take_over, vouch_for
 from waypost.entrypoints.rest.views import Timestamp
 from waypost.features.parts import Ground
+from waypost.pipeline.intake import Caller
 
 PATH: Final = "/live"
 _WEB_SOCKET_VERSION: Final = "13"
@@ -106,20 +108,28 @@ async def live(request: Call, ticket: TicketGiven = None, since: SinceGiven = No
 
 
 async def _reader(request: Call, ground: Ground, api: Api, ticket: str | None) -> Reader:
-    """Find the user; WaypostError where the credential is none, or is not a user's."""
-    if ticket is not None:
-        found = read_ticket(await ground.store.feed_secret.get(), ticket, ground.clock.now())
-        if found is None or found.app not in api.device_caps:
-            await api.limits.count_unvouched(_visit(request))
-            raise WaypostError("the ticket is not valid, or over: make another one", ErrorCode.UNAUTHENTICATED)
-        return found
-    credential = presented((name, value) for name, value in request.headers.items())
-    caller = await caller_of(api.callers, api.limits, credential, _visit(request))
+    """Find the user; WaypostError where the credential is none, is not a user's, or the user is over a limit."""
+    visit = _visit(request)
+    if ticket is None:
+        credential = presented((name, value) for name, value in request.headers.items())
+        caller = await caller_of(api.callers, api.limits, credential, visit)
+    else:
+        caller = await _bearer(ground, api, ticket, visit)
+    await api.limits.enter(caller, visit, caller.user)
     if caller.user is None:
         why = "a live connection is one user's: give the user's own token, or a ticket"
         raise WaypostError(why, ErrorCode.FORBIDDEN)
     admit(caller, READS_OWN)
     return Reader(caller.app, caller.user)
+
+
+async def _bearer(ground: Ground, api: Api, ticket: str, visit: Visit) -> Caller:
+    """Find the user whose ticket this is: whoever made it could read for them."""
+    found = read_ticket(await ground.store.feed_secret.get(), ticket, ground.clock.now())
+    if found is None or found.app not in api.device_caps:
+        await api.limits.count_unvouched(visit)
+        raise WaypostError("the ticket is not valid, or over: make another one", ErrorCode.UNAUTHENTICATED)
+    return Caller(found.app, CallerId(f"user:{found.user_id}"), frozenset({READS_OWN.scope}), found.user_id)
 
 
 def _visit(request: Call) -> Visit:

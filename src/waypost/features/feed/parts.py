@@ -19,7 +19,7 @@ from waypost.pipeline.sweep import PAGE
 from waypost.ports.erasure import Erasure
 from waypost.ports.feed import PLACES_A_ROW, NewEntry
 from waypost.ports.journal import JournalRow
-from waypost.stores.sql.feed import TABLE
+from waypost.stores.sql.feed import STAMPS, TABLE
 from waypost.stores.sql.feed_secret import TABLE as SECRET
 
 
@@ -34,7 +34,7 @@ async def bring(ground: Ground, rows: Sequence[JournalRow]) -> None:
     if entries:
         await ground.store.feed.add(entries)
         if ground.live is not None:
-            ground.live.brought(entries)
+            await ground.live.brought(entries)
 
 
 async def drop_hidden(ground: Ground, now: Instant) -> int:
@@ -53,7 +53,7 @@ async def empty(ground: Ground, erasure: Erasure) -> None:
 
 
 PARTS = Parts(
-    tables=(TABLE, SECRET),
+    tables=(TABLE, STAMPS, SECRET),
     routes=(*ROUTES, *live_routes.ROUTES),
     tags={"Feed": "What a user finds in the app."},
     readers={"feed": bring},

@@ -1,13 +1,15 @@
 """The feeds of users on SQL: a row for each notification that is in one, or that its reader marked.
 
 The content stays where it is stored. A row without a place is in no feed: somebody marked it through the user API, or
-in the log stack before it came. A user's rows lie together, so counting them is one short scan, and never drifts.
+in the log stack before it came. A user's rows lie together, so counting them is one short scan, and never drifts. What
+is kept elsewhere of a feed is true as long as its stamp is the one that it was read under.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
 
 from waypost.domain.ids import AppId, NotificationId, UserId
 from waypost.domain.time import Instant
@@ -41,6 +43,20 @@ TABLE: Final = AddedTable(
     " PRIMARY KEY (app, user_id, notification_id), UNIQUE (notification_id), UNIQUE (app, user_id, place)){layout}",
     of_notification=True,
 )
+
+STAMPS: Final = AddedTable(
+    "feed_stamp",
+    "CREATE TABLE IF NOT EXISTS feed_stamp (app {text} NOT NULL, user_id {text} NOT NULL, stamp {number} NOT NULL,"
+    " PRIMARY KEY (app, user_id)){layout}",
+)
+"""A number of each feed, another one after each commit that changed it."""
+
+_STAMP: Final = (
+    "INSERT INTO feed_stamp (app, user_id, stamp) VALUES (?, ?, ?)"
+    " ON CONFLICT (app, user_id) DO UPDATE SET stamp = excluded.stamp"
+)
+_STAMP_OF: Final = "SELECT stamp FROM feed_stamp WHERE app = ? AND user_id = ?"
+_FORGET_STAMP: Final = "DELETE FROM feed_stamp WHERE app = ? AND user_id = ?"
 
 _ADD: Final = """\
 INSERT INTO feed_entry (app, user_id, notification_id, n, place, shown_at)
@@ -96,6 +112,8 @@ FROM feed_entry WHERE app = ? AND user_id = ? AND place IS NOT NULL
 _PLACES: Final = "SELECT notification_id, place FROM feed_entry WHERE notification_id IN ({keys}) AND place IS NOT NULL"
 _ERASE: Final = "DELETE FROM feed_entry WHERE app = ? AND user_id = ?"
 _LAST_PLACE: Final = 2**63 - 1
+_ROWS_A_ROUND: Final = 100
+"""The least rows read at a time where entries of some types are looked for: most may be of others."""
 
 
 class SqlFeed:
@@ -107,11 +125,20 @@ class SqlFeed:
 
     async def add(self, entries: Sequence[NewEntry]) -> list[NewEntry]:
         """See Feed."""
-        return await self._database.commits.submit(_ADDING, entries, rows=len(entries)) if entries else []
+        if not entries:
+            return []
+        users = [(each.app, each.user_id) for each in entries]
+        change = _Change(users, lambda connection: [each for each in entries if _is_added(connection, each)])
+        added: list[NewEntry] = await self._database.commits.submit(_CHANGING, change, rows=len(entries))
+        return added
 
     async def mark(self, marking: Marking) -> list[MarkedEntry]:
         """See Feed."""
-        return await self._database.commits.submit(_MARKING, marking, rows=max(1, len(marking.ids)))
+        change = _Change([(marking.app, marking.user_id)], lambda connection: _mark(connection, marking))
+        marked: list[MarkedEntry] = await self._database.commits.submit(
+            _CHANGING, change, rows=max(1, len(marking.ids))
+        )
+        return marked
 
     async def meant(self, marking: Marking) -> list[MarkedEntry]:
         """See Feed."""
@@ -144,13 +171,34 @@ class SqlFeed:
         """See Feed."""
         return await self._database.read(lambda connection: [_unread(connection, query) for query in queries])
 
+    async def stamp(self, app: AppId, user_id: UserId) -> int | None:
+        """See Feed."""
+        row = await self._database.read(lambda connection: connection.execute(_STAMP_OF, (app, user_id)).fetchone())
+        return None if row is None else int(row[0])
+
     async def erase(self, app: AppId, user_id: UserId) -> None:
         """See Feed."""
-        await self._database.commits.submit(_ERASING, (app, user_id))
+        user = app, user_id
+        await self._database.commits.submit(_CHANGING, _Change([user], lambda connection: _erase(connection, user)))
 
 
-def _add(transaction: Transaction, batches: Sequence[Sequence[NewEntry]]) -> list[list[NewEntry]]:
-    return [[each for each in entries if _is_added(transaction.connection, each)] for entries in batches]
+class _Change(NamedTuple):
+    """A change of the feeds of *users*."""
+
+    users: Sequence[tuple[AppId, UserId]]
+    make: Callable[[Connection], Any]
+
+
+def _change(transaction: Transaction, changes: Sequence[_Change]) -> list[Any]:
+    """Give each feed that is changed another stamp, then change them.
+
+    Every transaction comes to users in one order, and has their feeds to itself from then on. So none waits in a
+    circle, in whatever order entries of one user are written.
+    """
+    connection, stamp = transaction.connection, secrets.randbits(63)
+    users = sorted({user for change in changes for user in change.users})
+    connection.executemany(_STAMP, [(*user, stamp) for user in users])
+    return [change.make(connection) for change in changes]
 
 
 def _is_added(connection: Connection, entry: NewEntry) -> bool:
@@ -159,14 +207,10 @@ def _is_added(connection: Connection, entry: NewEntry) -> bool:
     return connection.execute(_ADD, values).rowcount > 0
 
 
-def _mark(transaction: Transaction, markings: Sequence[Marking]) -> list[list[MarkedEntry]]:
-    return [_mark_one(transaction.connection, marking) for marking in markings]
-
-
-def _mark_one(connection: Connection, marking: Marking) -> list[MarkedEntry]:
+def _mark(connection: Connection, marking: Marking) -> list[MarkedEntry]:
     sets, where = _SETS[marking.mark]
     if marking.vouched:
-        for notification_id in sorted(marking.ids):
+        for notification_id in marking.ids:
             connection.execute(_VOUCH, (marking.app, marking.user_id, notification_id))
     change = _MARK.format(sets=sets, which="{which}", where=where, row=_MARKED)
     return _of_each(connection, marking, change, (marking.at,) * sets.count("?"))
@@ -178,12 +222,12 @@ def _meant(connection: Connection, marking: Marking) -> list[MarkedEntry]:
 
 
 def _of_each(connection: Connection, marking: Marking, statement: str, times: tuple[Instant, ...]) -> list[MarkedEntry]:
-    """Run *statement* for the entries that *marking* names, in one order for all, so that none wait for each other."""
+    """Run *statement* for the entries that *marking* names."""
     user = marking.app, marking.user_id
     rows: list[Row] = []
     if marking.until is not None:
         rows += connection.execute(statement.format(which=_UP_TO), (*times, *user, *user, marking.until)).fetchall()
-    for notification_id in sorted(marking.ids):
+    for notification_id in marking.ids:
         rows += connection.execute(statement.format(which=_ONE), (*times, *user, notification_id)).fetchall()
     return [MarkedEntry(NotificationId(row[0]), row[1]) for row in rows]
 
@@ -192,8 +236,9 @@ def _page(connection: Connection, query: FeedQuery, look: Look) -> FeedPage:
     statement = _PAGE.format(entry=_ENTRY, folder=_FOLDERS[query.folder])
     entries: list[Entry] = []
     before = _LAST_PLACE if query.before is None else query.before
+    at_once = max(query.limit + 1, _ROWS_A_ROUND if query.types else 0)
     while True:
-        rows = connection.execute(statement, (query.app, query.user_id, before, query.limit + 1)).fetchall()
+        rows = connection.execute(statement, (query.app, query.user_id, before, at_once)).fetchall()
         found = records(connection, [row[0] for row in rows], look)
         for row in rows:
             if len(entries) == query.limit:
@@ -201,7 +246,7 @@ def _page(connection: Connection, query: FeedQuery, look: Look) -> FeedPage:
             record = found.get(row[0])
             if record is not None and (not query.types or record.notification.content.type in query.types):
                 entries.append(Entry(record, *row[1:]))
-        if len(rows) <= query.limit:
+        if len(rows) < at_once:
             return FeedPage(tuple(entries))
         before = rows[-1][1]
 
@@ -226,11 +271,9 @@ def _unread(connection: Connection, query: UnreadQuery) -> Unread:
     return Unread(unread, frozenset(NotificationId(one) for one, place in places if place <= newest))
 
 
-def _erase(transaction: Transaction, users: Sequence[tuple[AppId, UserId]]) -> list[None]:
-    transaction.connection.executemany(_ERASE, users)
-    return [None] * len(users)
+def _erase(connection: Connection, user: tuple[AppId, UserId]) -> None:
+    connection.execute(_ERASE, user)
+    connection.execute(_FORGET_STAMP, user)
 
 
-_ADDING: Final = OperationKind("add_feed_entries", _add, durable=False)
-_MARKING: Final = OperationKind("mark_feed_entries", _mark, durable=True)
-_ERASING: Final = OperationKind("erase_feed", _erase, durable=True)
+_CHANGING: Final = OperationKind("change_feeds", _change, durable=True)

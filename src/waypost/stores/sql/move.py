@@ -5,6 +5,7 @@
     feed_entry                 places, which follow from positions, likewise
     counter                    one row for each sum: how they are divided is each engine's own
     sequence                   not moved: PostgreSQL numbers by a clock
+    feed_stamp                 not moved: what was kept of feeds has other places
 
 What is leased, who is a member and what was said of arrivals is PostgreSQL's alone, and begins empty.
 """
@@ -34,7 +35,7 @@ Progress = Callable[[str, int, int], None]
 
 PAGE = 1_000
 _PATIENCE_S = 30.0
-_NOT_MOVED = ("sequence", NOTED_IN)
+_NOT_MOVED = ("sequence", "feed_stamp", NOTED_IN)
 _NUMBERED_BY_THE_SERVER = {"audit": "seq", "bulk_piece": "seq"}
 _TYPES = {"BLOB": "bytea", "INTEGER": "int8", "BIGINT": "int8", "TEXT": "text"}
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND substr(name, 1, 7) != 'sqlite_' ORDER BY name"
