@@ -105,9 +105,12 @@ async def acknowledged(service: Service, count: int) -> list[int]:
 
 @shows("S3-133")
 async def test_a_push_is_shown_in_firefox_tapped_and_read(tmp_path: Path) -> None:
-    """S3-133: register, create, the worker sends, the client shows, the tap navigates, the read reaches the server."""
+    """S3-133: register, create, the worker sends, the client shows, the tap navigates, the read reaches the server.
+
+    What is read on another device goes from the screen, too.
+    """
     async with running(tmp_path, start=False, workers=1) as service:
-        service.configure(workers=1, app={"inapp": {"badge": True}})
+        service.configure(workers=1, app={"inapp": {"badge": True, "dismiss": True}})
         await service.start()
         async with serving(public_key(service.lab.directory / "vapid.pem")) as site:
             with firefox(tmp_path, service.lab.urls["browsers"], site.url):
@@ -132,3 +135,12 @@ async def test_a_push_is_shown_in_firefox_tapped_and_read(tmp_path: Path) -> Non
                 receipts = (await said(service, "GET", f"/v1/notifications/{sent}"))["receipts"]
                 statuses = {each["device_id"]: each["status"] for each in receipts}
                 assert statuses == {"firefox": "sent", "inapp:feed": "opened"}
+
+                body = {"user_id": "ann", "title": "Your code is 4711", "channels": ["push", "inapp"]}
+                sent = (await said(service, "POST", "/v1/notifications", body))["id"]
+                assert (await site.told("shown"))["titles"] == ["Your code is 4711"]
+                await said(service, "POST", "/v1/users/ann/feed/marks", {"mark": "read", "ids": [sent]})
+                gone = await site.told("read")
+                while sent not in gone["reads"]:  # it was told of the first one alone before
+                    gone = await site.told("read")
+                assert (gone["badge"], gone["left"]) == (0, [])

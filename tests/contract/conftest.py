@@ -68,7 +68,8 @@ BEGIN
     DELETE FROM notification; DELETE FROM content; DELETE FROM receipt; DELETE FROM dedup_slice; DELETE FROM journal;
     DELETE FROM reader; DELETE FROM counter; DELETE FROM device; DELETE FROM api_key; DELETE FROM bulk_job;
     DELETE FROM key_terms; DELETE FROM bulk_recipient; DELETE FROM bulk_piece; DELETE FROM bulk_count;
-    DELETE FROM opt_out; DELETE FROM outbox; DELETE FROM feed_entry; DELETE FROM erasure; DELETE FROM audit;
+    DELETE FROM opt_out; DELETE FROM outbox; DELETE FROM feed_entry;
+    DELETE FROM notification_reads; DELETE FROM erasure; DELETE FROM audit;
     DELETE FROM member; DELETE FROM arrival; DELETE FROM tail;
     DELETE FROM claim; DELETE FROM ownership WHERE shard IS NULL;
 END $$

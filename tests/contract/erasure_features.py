@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from tests.contract import bulk_bench
 from tests.contract.bench import APP, Bench, marking
 from tests.contract.sql import SqlUnderTest
@@ -47,8 +49,8 @@ async def opts_out(bench: Bench, store: SqlUnderTest, _: Notification) -> set[st
 async def reads(bench: Bench, store: SqlUnderTest, made: Notification) -> set[str]:
     """She read it, and it is in her feed."""
     await store.feed.add([NewEntry(made.app, made.user_id, made.id, 0, 1, bench.now)])
-    await store.feed.mark(marking(made, Mark.READ, bench.now))
-    return {"feed_entry", "feed_stamp"}
+    await store.feed.mark(replace(marking(made, Mark.READ, bench.now), is_told=True))
+    return {"feed_entry", "feed_stamp", "notification_reads"}
 
 
 async def verifies(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:

@@ -13,7 +13,7 @@ from waypost.domain.content import Kind
 from waypost.domain.ids import AppId, UserId
 from waypost.domain.notification import Notification
 from waypost.domain.status import DeliveryStatus
-from waypost.features.feed.badges import ON_THE_WAY_S, USERS_LIMIT, OnTheWay, count, counts_badges, wants_badge
+from waypost.features.feed.badges import ON_THE_WAY_S, USERS_LIMIT, OnTheWay, count, is_used, wants_badge
 from waypost.ports.feed import Mark, NewEntry
 
 pytestmark = pytest.mark.asyncio
@@ -81,7 +81,7 @@ async def test_only_what_is_shown_on_devices_of_apps_that_want_it_is_counted(ben
     off = Config(apps={AppId("demo"): AppSettings(senders={CHANNEL: InappSettings()})})
     on = Config(apps={AppId("demo"): AppSettings(senders={CHANNEL: InappSettings(badge=True)})})
     made = sent_to(bench, PUSH, INAPP)
-    assert (counts_badges(off), counts_badges(on)) == (False, True)
+    assert (is_used(off), is_used(on)) == (False, True)
     assert (wants_badge(off, made), wants_badge(on, made), wants_badge(on, sent_to(bench))) == (False, True, True)
     assert not wants_badge(on, sent_to(bench, INAPP))
     assert not wants_badge(on, replace(made, kind=Kind.SILENT))

@@ -44,7 +44,7 @@ class Behind(Service):
             "callers": callers,
             "keys": store.keys,
             "views": store.views,
-            "mark": partial(mark, store.feed, work, store.clock, self.hub),
+            "mark": partial(mark, store.feed, work, store.clock, self.hub, ()),
         }
         stored |= {"devices": store.devices, "opt_outs": store.opt_outs, "audit": store.audit, "outbox": store.outbox}
         jobs = replace(self.api.bulk, bulk=store.bulk_of(work), views=store.bulk_views)

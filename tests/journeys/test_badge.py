@@ -77,3 +77,52 @@ async def test_every_push_carries_the_number_of_unread_entries(tmp_path: Path) -
             one = (await said(service, "POST", "/v1/notifications", body | more))["id"]
             pushes = await until(partial(arrived, service, one), "the later pushes")
             assert [badge_of(push) for push in pushes] == [wanted] * 3
+
+
+async def silent(service: Service, made: dict[str, str]) -> dict[str, Json]:
+    """The newest push that tells of reads, by platform; nothing until each device has one."""
+    found = (await service.lab.ask("GET", "/received?limit=1000"))["received"]
+    platforms = {token: platform for platform, token in made.items()}
+    told = {}
+    for each in found:
+        if each["accepted"] and each["token"] in platforms and reads_of(each) is not None:
+            told[platforms[each["token"]]] = each
+    return told if len(told) == len(made) else {}
+
+
+def reads_of(push: Json) -> Any:
+    """What a push tells of reads; None where it tells of none."""
+    payload = push["payload"]
+    if push["gateway"] == "apns":
+        return payload.get("waypost")
+    if push["gateway"] == "fcm":
+        told = payload["message"]["data"].get("waypost")
+        return None if told is None else json.loads(told)
+    return payload.get("data", {}).get("waypost")
+
+
+@shows("S1-149")
+async def test_what_is_read_on_one_device_goes_from_the_others_over_kill_9(tmp_path: Path) -> None:
+    """S1-149: one silent push for all that was read, with the badge; the device that it was read on hears nothing."""
+    async with running(tmp_path, start=False, workers=2) as service:
+        service.configure(workers=2, app={"inapp": {"badge": True, "dismiss": True}})
+        await service.start()
+        made = await devices(service, "ann")
+        sent = []
+        for n in range(4):
+            body = {"user_id": "ann", "title": f"Number {n}", "channels": ["push", "inapp"]}
+            sent.append((await said(service, "POST", "/v1/notifications", body))["id"])
+        await until(partial(counts, service, "ann", 4), "the entries")
+        marks = {"mark": "read", "ids": sent[:3], "device_id": "web"}
+        assert (await said(service, "POST", "/v1/users/ann/feed/marks", marks))["changed"] == 3
+        for pid in service.worker_pids():
+            await service.kill(pid)
+        others = {platform: token for platform, token in made.items() if platform != "web"}
+        told = await until(partial(silent, service, others), "the pushes that tell of it")
+        for push in told.values():
+            assert (sorted(reads_of(push)["reads"]), reads_of(push)["badge"]) == (sorted(sent[:3]), 1)
+        assert told["ios"]["payload"]["aps"] == {"badge": 1, "content-available": 1}
+        assert told["ios"]["headers"]["apns-push-type"] == "alert"
+        assert "notification" not in told["android"]["payload"]["message"]
+        counted = await service.lab.ask("GET", f"/received?limit=1000&token={made['web']}")
+        assert [reads_of(each) for each in counted["received"]] == [None] * len(sent)

@@ -15,6 +15,7 @@ from waypost.entrypoints.callers import Authenticator
 from waypost.entrypoints.limits import EntrypointLimits
 from waypost.entrypoints.live.hub import Hub
 from waypost.entrypoints.rest.api import Api, Readiness
+from waypost.features.feed.inapp import dismissing
 from waypost.features.parts import Ground
 from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.direct import DirectDevices
@@ -93,7 +94,7 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
         opt_outs=store.opt_outs,
         erasures=store.erasures,
         audit=store.audit,
-        mark=partial(mark, store.feed, stack_parts.work, clock, hub),
+        mark=partial(mark, store.feed, stack_parts.work, clock, hub, dismissing(config)),
         outbox=store.outbox,
         explain=Explain(
             duty_context.devices,

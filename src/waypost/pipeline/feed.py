@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from waypost.domain.amendment import Confirm
+from waypost.domain.ids import AppId
 from waypost.domain.status import DeliveryStatus
 from waypost.ports.clock import Clock
 from waypost.ports.feed import Feed, FeedCounts, Mark, MarkedEntry, Marking
@@ -20,6 +22,8 @@ _CONFIRMS: Final = {
     Mark.ARCHIVED: DeliveryStatus.OPENED,
 }
 """What a mark says of the delivery to the feed."""
+_TAKES_AWAY: Final = frozenset({Mark.READ, Mark.ARCHIVED, Mark.DELETED})
+"""The marks after which a notification is not to be shown on other devices any more."""
 AT_ONCE: Final = 1_000
 
 
@@ -30,8 +34,12 @@ class Reading(Struct, frozen=True):
     counts: FeedCounts
 
 
-async def mark(feed: Feed, work: Work, clock: Clock, live: Live, marking: Marking) -> Reading:
+async def mark(
+    feed: Feed, work: Work, clock: Clock, live: Live, telling: Collection[AppId], marking: Marking
+) -> Reading:
     """Confirm the deliveries of entries as seen or opened, mark them, and tell the user's other devices.
+
+    Those that are connected hear it at once; of the apps *telling* the others do, too, by a push.
 
     What is marked is known to be confirmed: a caller that has to repeat this, since it failed halfway, repeats both.
     """
@@ -44,7 +52,8 @@ async def mark(feed: Feed, work: Work, clock: Clock, live: Live, marking: Markin
         ]
         for start in range(0, len(orders), AT_ONCE):
             await work.amend(orders[start : start + AT_ONCE], clock.now())
-    changed = await feed.mark(marking)
+    is_told = marking.mark in _TAKES_AWAY and marking.app in telling
+    changed = await feed.mark(replace(marking, is_told=is_told))
     (counts,) = await feed.counts([(marking.app, marking.user_id)])
     if changed:
         ids = tuple([each.notification_id for each in changed])

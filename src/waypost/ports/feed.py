@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from waypost.domain.ids import AppId, NotificationId, UserId
+from waypost.domain.ids import AppId, DeviceId, NotificationId, UserId
 from waypost.domain.time import Instant
 from waypost.domain.words import Words
 from waypost.ports.views import NotificationRecord
@@ -130,6 +130,10 @@ class Marking(Struct, frozen=True):
     until: NotificationId | None = None
     vouched: bool = False
     """Whether *ids* are known to be the user's: then they are marked though they are in no feed (yet)."""
+    is_told: bool = False
+    """Whether the user's other devices are told of what it changes."""
+    device_id: DeviceId | None = None
+    """The device that it came from; None where nobody said."""
 
 
 class MarkedEntry(Struct, frozen=True):

@@ -188,7 +188,7 @@ class Service:
             opt_outs=self.stores.opt_outs,
             erasures=self.erasures,
             audit=self.stores.audit,
-            mark=partial(mark, self.stores.feed, self.work, self.clock, self.hub),
+            mark=partial(mark, self.stores.feed, self.work, self.clock, self.hub, ()),
             routes=features.routes(),
             tags=features.tags(),
             outbox=self.stores.outbox,

@@ -8,14 +8,22 @@ self.addEventListener("push", (event) => event.waitUntil(pushed(event.data.json(
 async function pushed(said) {
   const reads = said.data?.waypost?.reads;
   if (reads) {
-    for (const each of await self.registration.getNotifications()) {
-      if (reads.includes(each.data.id)) each.close();
-    }
+    await takeAway(reads);
     return tell("read", { reads, badge: said.data.waypost.badge, left: await titles() });
   }
   const { title, body, link, badge, waypost_id: id } = said;
   await self.registration.showNotification(title, { body, tag: id, data: { id, link } });
   return tell("shown", { id, badge, titles: await titles() });
+}
+
+// Closing takes effect a moment later: what is told is what can be seen.
+async function takeAway(ids) {
+  for (;;) {
+    const shown = (await self.registration.getNotifications()).filter((each) => ids.includes(each.data.id));
+    if (!shown.length) return;
+    shown.forEach((each) => each.close());
+    await new Promise((come) => setTimeout(come, 50));
+  }
 }
 
 async function titles() {

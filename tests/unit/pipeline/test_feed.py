@@ -67,6 +67,6 @@ async def test_a_mark_that_failed_halfway_confirms_when_it_is_made_again(
     await feed.add([NewEntry(APP, made.user_id, made.id, 0, 1, clock.now())])
     marking = Marking(APP, made.user_id, mark_made, clock.now(), (made.id,))
     with pytest.raises(Unavailable):
-        await mark(feed, work, clock, Unheard(), marking)
-    assert [each.n for each in (await mark(feed, work, clock, Unheard(), marking)).changed] == [0]
+        await mark(feed, work, clock, Unheard(), (), marking)
+    assert [each.n for each in (await mark(feed, work, clock, Unheard(), (), marking)).changed] == [0]
     assert work.confirmed is status

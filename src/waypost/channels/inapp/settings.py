@@ -16,3 +16,5 @@ class InappSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     badge: bool = False
     """Pushes carry the number of unread entries as the badge of the app, where the caller gave none."""
+    dismiss: bool = False
+    """What is read, archived or deleted on one device is taken from the user's others, by a silent push."""

@@ -5,24 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from waypost.channels.inapp.settings import CHANNEL, InappSettings
+from waypost.channels.inapp.settings import CHANNEL
 from waypost.config import Config
 from waypost.domain.address import Address
+from waypost.domain.channel import APNS
 from waypost.domain.channel_steps import ChannelStep
-from waypost.domain.content import Kind
-from waypost.domain.device import Device
+from waypost.domain.content import Kind, Urgency
+from waypost.domain.device import Device, Platform
 from waypost.domain.ids import AppId, NotificationId, UserId
 from waypost.domain.message import Message
 from waypost.domain.notification import Notification
 from waypost.domain.recipient import Recipient
+from waypost.features.feed.dismissing import CALLER, KEY
+from waypost.features.feed.inapp import inapp_of
 from waypost.features.parts import Ground
 from waypost.ports.feed import Feed, UnreadQuery
 
 FEATURE: Final = "feed"
 ON_THE_WAY_S: Final = 30.0
 """Seconds within which what was sent here has come into its feed, or does not come any more."""
+IOS: Final = Platform("ios")
 USERS_LIMIT: Final = 10_000
 """The most users whose entries on the way are remembered."""
 
@@ -53,12 +58,24 @@ class OnTheWay:
             del self._since[next(iter(self._since))]
 
 
-async def facts(ground: Ground, notifications: Sequence[Notification]) -> Sequence[int | None]:
+class Counted(Struct, frozen=True):
+    """The number that a push carries."""
+
+    unread: int
+    is_shown: bool
+    """Whether it is the badge of the app; else the app is told it alone."""
+
+
+async def facts(ground: Ground, notifications: Sequence[Notification]) -> Sequence[Counted | None]:
     """Count for each of *notifications* what is unread once it is there; None where it gets no number of ours."""
+    config = ground.config
+    counted = [each for each in notifications if each.caller == CALLER or wants_badge(config, each)]
+    if not counted:
+        return [None] * len(notifications)
     on_the_way: OnTheWay = ({} if ground.memory is None else ground.memory).setdefault(OnTheWay, OnTheWay())
-    counted = [each for each in notifications if wants_badge(ground.config, each)]
-    badges = await count(ground.store.feed, counted, on_the_way, ground.clock.monotonic()) if counted else {}
-    return [badges.get(each.id) for each in notifications]
+    unread = await count(ground.store.feed, counted, on_the_way, ground.clock.monotonic())
+    shown = {each.id: Counted(unread[each.id], inapp_of(config, each.app).badge) for each in counted}
+    return [shown.get(each.id) for each in notifications]
 
 
 async def count(
@@ -84,15 +101,30 @@ async def count(
 
 def render(message: Message, address: Address, recipient: Recipient) -> Message:
     """Give the message for a device the number that was counted, unless the caller gave one."""
-    badge: int | None = recipient.facts.get(FEATURE)
-    if badge is None or not isinstance(address, Device):
+    counted: Counted | None = recipient.facts.get(FEATURE)
+    if counted is None or not isinstance(address, Device):
         return message
-    return replace(message, content=replace(message.content, badge=badge))
+    if message.kind is Kind.SILENT:
+        return _of_reads(message, address, counted)
+    return replace(message, content=replace(message.content, badge=counted.unread))
 
 
-def counts_badges(config: Config) -> bool:
-    """Tell whether any app has its badges counted."""
-    return any(_settings(config, app).badge for app in config.apps)
+def _of_reads(message: Message, device: Device, counted: Counted) -> Message:
+    """Give a push that tells of reads its number; an iPhone shows a badge for no push in the background.
+
+    Source: Apple, "Sending notification requests to APNs": the type is ``alert`` where a badge is set.
+    """
+    data = {KEY: message.content.data[KEY] | {"badge": counted.unread}}
+    content = replace(message.content, data=data)
+    if device.platform != IOS or not counted.is_shown:
+        return replace(message, content=content)
+    content = replace(content, badge=counted.unread, overrides={APNS: {"aps": {"content-available": 1}}})
+    return replace(message, kind=Kind.VISIBLE, urgency=Urgency.LOW, content=content)
+
+
+def is_used(config: Config) -> bool:
+    """Tell whether any app has its badges counted, or its reads told."""
+    return any(found.badge or found.dismiss for found in (inapp_of(config, app) for app in config.apps))
 
 
 def comes_into_feed(steps: Sequence[ChannelStep]) -> bool:
@@ -106,15 +138,11 @@ def comes_into_feed(steps: Sequence[ChannelStep]) -> bool:
 
 
 def wants_badge(config: Config, notification: Notification) -> bool:
+    """Tell whether the pushes of *notification* get a number of ours."""
     content = notification.content
     if notification.kind is Kind.SILENT or content.to is not None or content.badge is not None:
         return False
-    return _settings(config, notification.app).badge and any(step.to != CHANNEL for step in content.channels or _PUSH)
-
-
-def _settings(config: Config, app: AppId) -> InappSettings:
-    found = config.apps[app].senders.get(CHANNEL)
-    return found if isinstance(found, InappSettings) else _NONE
+    return inapp_of(config, notification.app).badge and any(step.to != CHANNEL for step in content.channels or _PUSH)
 
 
 def _user(notification: Notification) -> User:
@@ -122,4 +150,3 @@ def _user(notification: Notification) -> User:
 
 
 _PUSH: Final = (ChannelStep("push"),)
-_NONE: Final = InappSettings()

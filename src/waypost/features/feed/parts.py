@@ -12,15 +12,18 @@ from waypost.domain.moves import DeliveryMoved
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
 from waypost.features.feed import live_routes
-from waypost.features.feed.badges import counts_badges, facts, render
+from waypost.features.feed.badges import facts, is_used, render
+from waypost.features.feed.dismissing import EVERY_S, tell_reads
 from waypost.features.feed.routes import ROUTES
-from waypost.features.parts import Ground, Parts
+from waypost.features.parts import FeatureDuty, Ground, Parts
 from waypost.pipeline.sweep import PAGE
 from waypost.ports.erasure import Erasure
 from waypost.ports.feed import PLACES_A_ROW, NewEntry
 from waypost.ports.journal import JournalRow
+from waypost.runtime.roles import Role
 from waypost.stores.sql.feed import STAMPS, TABLE
 from waypost.stores.sql.feed_secret import TABLE as SECRET
+from waypost.stores.sql.notification_reads import TABLE as READS
 
 
 async def bring(ground: Ground, rows: Sequence[JournalRow]) -> None:
@@ -53,12 +56,13 @@ async def empty(ground: Ground, erasure: Erasure) -> None:
 
 
 PARTS = Parts(
-    tables=(TABLE, STAMPS, SECRET),
+    tables=(TABLE, STAMPS, SECRET, READS),
     routes=(*ROUTES, *live_routes.ROUTES),
     tags={"Feed": "What a user finds in the app."},
     readers={"feed": bring},
     prompt=has_feeds,
-    is_used=counts_badges,
+    duties=(FeatureDuty("reads", Role.REPORT, EVERY_S, tell_reads),),
+    is_used=is_used,
     facts=facts,
     renders=render,
     erases=empty,

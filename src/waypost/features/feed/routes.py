@@ -11,8 +11,8 @@ from msgspec import Meta, Struct
 
 from waypost.domain.content import Action, Urgency
 from waypost.domain.errors import Fault, InvalidRequest
-from waypost.domain.ids import UserId, format_id, parse_id
-from waypost.domain.submission import NO_CONTROLS
+from waypost.domain.ids import DeviceId, UserId, format_id, parse_id
+from waypost.domain.submission import NO_CONTROLS, Identity
 from waypost.domain.time import isoformat
 from waypost.entrypoints.access import READS_OWN
 from waypost.entrypoints.decoding import decode
@@ -72,6 +72,9 @@ class SubmittedMarks(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     mark: Mark
     ids: Annotated[tuple[IdText, ...], Meta(max_length=IDS_LIMIT)] = ()
     until: IdText | None = None
+    device_id: Annotated[
+        Identity | None, Meta(description="The device that it came from, which needs no push to hear of it.")
+    ] = None
 
 
 class MarkedView(CountsView, frozen=True):
@@ -154,7 +157,10 @@ async def post_marks(request: Call, user_id: PathIdentity, body: RawBody) -> Res
         raise InvalidRequest((Fault("ids", "give ids, or until"),))
     api, user = api_of(request), user_in(request.user, user_id)
     until = None if said.until is None else parse_id(said.until)
-    marking = Marking(request.user.app, user, said.mark, api.clock.now(), tuple(map(parse_id, said.ids)), until)
+    device = None if said.device_id is None else DeviceId(said.device_id)
+    marking = Marking(
+        request.user.app, user, said.mark, api.clock.now(), tuple(map(parse_id, said.ids)), until, device_id=device
+    )
     read = await api.mark(marking)
     return answer(200, MarkedView(read.counts.unread, read.counts.unseen, len(read.changed)))
 

@@ -31,6 +31,7 @@ from waypost.ports.feed import (
 from waypost.stores.sql.added import AddedTable
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Connection, Row
+from waypost.stores.sql.notification_reads import NOTE
 from waypost.stores.sql.reading import Look, records
 from waypost.stores.sql.rows import select_in
 from waypost.stores.sql.transaction import OperationKind, Transaction
@@ -213,7 +214,11 @@ def _mark(connection: Connection, marking: Marking) -> list[MarkedEntry]:
         for notification_id in marking.ids:
             connection.execute(_VOUCH, (marking.app, marking.user_id, notification_id))
     change = _MARK.format(sets=sets, which="{which}", where=where, row=_MARKED)
-    return _of_each(connection, marking, change, (marking.at,) * sets.count("?"))
+    changed = _of_each(connection, marking, change, (marking.at,) * sets.count("?"))
+    if marking.is_told:
+        read = marking.app, marking.user_id
+        connection.executemany(NOTE, [(*read, each.notification_id, marking.at, marking.device_id) for each in changed])
+    return changed
 
 
 def _meant(connection: Connection, marking: Marking) -> list[MarkedEntry]:

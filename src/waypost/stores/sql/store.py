@@ -27,6 +27,7 @@ from waypost.stores.sql.holds import SqlHolds
 from waypost.stores.sql.journal import SqlJournal
 from waypost.stores.sql.keys import SqlKeys
 from waypost.stores.sql.ledger import SqlLedger
+from waypost.stores.sql.notification_reads import SqlNotificationReads
 from waypost.stores.sql.opt_outs import SqlOptOuts
 from waypost.stores.sql.outbox_view import SqlOutboxView
 from waypost.stores.sql.recovery import SqlRecovery
@@ -63,6 +64,7 @@ class Store:
         self.outbox = SqlOutboxView(database)
         self.opt_outs = SqlOptOuts(database)
         self.feed = SqlFeed(database, clock)
+        self.notification_reads = SqlNotificationReads(database)
         self.feed_secret = SqlFeedSecret(database)
         self.contact_proofs = SqlContactProofs(database)
         self.device_events = SqlDeviceEvents(database)
