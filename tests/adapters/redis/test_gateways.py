@@ -105,7 +105,7 @@ async def until(is_so: Callable[[], bool | Awaitable[bool]]) -> None:
             found = is_so()
             if found if isinstance(found, bool) else await found:
                 return
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # Redis is asked from outside, by polls
 
 
 def has(wire: Wire, known: list[str]) -> Callable[[], bool]:

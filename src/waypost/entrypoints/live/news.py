@@ -25,7 +25,7 @@ AGAIN_S: Final = 0.5
 
 
 class News:
-    """What is to be read and told."""
+    """The reader of what came into feeds, which tells the connections of their users."""
 
     def __init__(
         self,
