@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from waypost.features.parts import FeatureDuty, Ground, Parts
     from waypost.ports.clock import Clock
     from waypost.ports.devices import Devices
+    from waypost.ports.feed import FeedPages
     from waypost.ports.sending_records import SendingRecords
     from waypost.ports.work import Work
     from waypost.runtime.duties import DutyContext
@@ -129,7 +130,16 @@ def grounds_of(
     from waypost.features.parts import Ground  # noqa: PLC0415 - a worker alone needs it
 
     common = store, work, devices, clock, telemetry, config
-    return {feature.name: Ground(*common, settings_of(config, feature), records, live, {}) for feature in FEATURES}
+    return {
+        feature.name: Ground(*common, settings_of(config, feature), records, live, memory={}) for feature in FEATURES
+    }
+
+
+def with_pages(grounds: Mapping[str, Ground], pages: FeedPages | None) -> dict[str, Ground]:
+    """Put a cache in front of what is read of feeds."""
+    from msgspec.structs import replace  # noqa: PLC0415 - as above
+
+    return {name: replace(ground, pages=pages) for name, ground in grounds.items()}
 
 
 def without_memory(grounds: Mapping[str, Ground]) -> dict[str, Ground]:

@@ -13,6 +13,7 @@ from waypost.domain.errors import ConfigurationError
 from waypost.domain.ids import AppId, UserId
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
+from waypost.ports.feed import Feed, FeedPages
 from waypost.ports.holds import Holds
 from waypost.stores.sql.store import Store
 from waypost.telemetry import Telemetry
@@ -45,6 +46,16 @@ async def opened_redis(config: Config, telemetry: Telemetry) -> AsyncIterator[Re
 def cached(devices: Devices, config: Config, redis: Redis | None, telemetry: Telemetry) -> Devices:
     """Put the registry behind the cache that the configuration asks for."""
     return devices if config.cache is None else _cache(devices, config, redis, telemetry)
+
+
+def cached_pages(feed: Feed, config: Config, redis: Redis | None, telemetry: Telemetry) -> FeedPages | None:
+    """Put the first pages of feeds behind the cache that the configuration asks for; None where it asks for none."""
+    if config.cache is None:
+        return None
+    from waypost.stores.redis.feeds import CachedPages  # noqa: PLC0415 - as above
+
+    assert redis is not None and config.redis is not None, "the configuration was checked when it was read"
+    return CachedPages(feed, redis, config.redis, telemetry)
 
 
 def keys_of(store: Store, config: Config, redis: Redis | None) -> tuple[Holds, Dedup]:

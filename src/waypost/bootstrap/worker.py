@@ -31,7 +31,7 @@ from waypost.bootstrap.readiness import readiness_of
 from waypost.bootstrap.records import recorded, records_of
 from waypost.bootstrap.registry import load
 from waypost.bootstrap.senders import connect_ahead
-from waypost.bootstrap.shared import cached, keys_of, opened_redis
+from waypost.bootstrap.shared import cached, cached_pages, keys_of, opened_redis
 from waypost.bootstrap.sources import stream_intakes
 from waypost.bootstrap.stacks import StackParts, open_carrier
 from waypost.bootstrap.tokens import tokens_of
@@ -118,6 +118,7 @@ async def work(
         grounds = features.grounds_of(
             config, on.store, on.stack_parts.work, on.devices, clock, telemetry, hub, on.records
         )
+        grounds = features.with_pages(grounds, cached_pages(on.store.feed, config, on.redis, telemetry))
         context = context_of(
             config,
             on.stack_parts,

@@ -242,7 +242,7 @@ class Config(Struct, frozen=True, kw_only=True):
     redis: RedisSettings | None = None
     """What processes share beside the store; never the only copy of anything."""
     cache: Literal["redis"] | None = None
-    """Where users' devices are cached. Unset: nowhere."""
+    """Where users' devices, and the first pages of feeds, are cached. Unset: nowhere."""
     devices: Literal["store", "cassandra"] = "store"
     """Where devices are stored."""
     cassandra: CassandraSettings | None = None

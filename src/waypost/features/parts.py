@@ -16,6 +16,7 @@ from waypost.entrypoints.live.hub import Hub
 from waypost.ports.clock import Clock
 from waypost.ports.devices import Devices
 from waypost.ports.erasure import Erasure
+from waypost.ports.feed import FeedPages
 from waypost.ports.journal import JournalRow
 from waypost.ports.sending_records import SendingRecords
 from waypost.ports.work import Work
@@ -40,6 +41,8 @@ class Ground(Struct, frozen=True):
     """The records that senders keep beside the store; None where they keep none."""
     live: Hub | None = None
     """The live connections of this process, and the way to those of others; None where nobody can connect."""
+    pages: FeedPages | None = None
+    """The cache in front of feeds; None where there is none."""
     memory: dict[type, Any] | None = None
     """What its parts remember of what this process sends, by type; None where nothing is sent, as for ``explain``."""
 

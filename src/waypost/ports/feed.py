@@ -144,6 +144,22 @@ class MarkedEntry(Struct, frozen=True):
     """The number of the target that is the feed; None where it is in none."""
 
 
+class FeedPages(Protocol):
+    """Reads what is looked at most of feeds; as new as the feed when it is asked."""
+
+    async def page(self, query: FeedQuery) -> FeedPage:
+        """See Feed."""
+        ...
+
+    async def counts(self, app: AppId, user_id: UserId) -> FeedCounts:
+        """Count what is unread and unseen of one user."""
+        ...
+
+    async def forget(self, app: AppId, user_id: UserId) -> None:
+        """Keep nothing of a user."""
+        ...
+
+
 class Feed(Protocol):
     """The feeds of all users. What is marked is shown by ``Views.detail`` and ``Views.page``, too.
 

@@ -53,6 +53,8 @@ def has_feeds(config: Config) -> bool:
 async def empty(ground: Ground, erasure: Erasure) -> None:
     """Delete the feed of the user."""
     await ground.store.feed.erase(erasure.app, erasure.user_id)
+    if ground.pages is not None:
+        await ground.pages.forget(erasure.app, erasure.user_id)
 
 
 PARTS = Parts(

@@ -112,9 +112,8 @@ async def feed(
     """List what was sent to the channel `inapp`, newest first; empty for an unknown user."""
     ground, user = _ground(request), user_in(request.user, user_id)
     before = None if cursor is None else cursors.place(cursor)
-    found = await ground.store.feed.page(
-        FeedQuery(request.user.app, user, folder, () if type is None else (type,), before, limit)
-    )
+    reads = ground.pages or ground.store.feed
+    found = await reads.page(FeedQuery(request.user.app, user, folder, () if type is None else (type,), before, limit))
     counts = await _counts(request, user)
     following = None if found.before is None else cursors.of_place(found.before)
     return answer(200, FeedView(counts.unread, counts.unseen, tuple(map(view, found.entries)), following))
@@ -171,7 +170,10 @@ def _ground(request: Call) -> Ground:
 
 
 async def _counts(request: Call, user: UserId) -> FeedCounts:
-    (found,) = await _ground(request).store.feed.counts([(request.user.app, user)])
+    ground = _ground(request)
+    if ground.pages is not None:
+        return await ground.pages.counts(request.user.app, user)
+    (found,) = await ground.store.feed.counts([(request.user.app, user)])
     return found
 
 
