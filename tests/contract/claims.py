@@ -18,6 +18,7 @@ from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.progress import Stale
 from waypost.domain.time import Instant
+from waypost.ports.outbox import OutboxView
 from waypost.ports.promises import Promise
 from waypost.ports.views import Views
 from waypost.ports.work import Acceptance, Lease, NewNotification, Replay, Settled, Work
@@ -31,6 +32,7 @@ from waypost.stores.sql.database import Database
 from waypost.stores.sql.outbox.relay import CLAIM, Claim
 from waypost.stores.sql.outbox.relaying import Relay
 from waypost.stores.sql.outbox.topics import ChannelTopics, LaneTopics, Topics
+from waypost.stores.sql.outbox_view import SqlOutboxView
 from waypost.stores.sql.settings import OutboxSettings
 from waypost.stores.sql.store import Store
 from waypost.stores.sql.views import SqlViews
@@ -106,6 +108,7 @@ class PublishedUnderTest(ClaimsUnderTest):
         super().__init__(url, apart=apart)
         self._wire = SinglePrimary(RedisSettings(url=redis_url, timeout_s=10), Silent())
         self._relays: dict[int, Relay] = {}
+        self._families: Mapping[Channel, str] | None = None
         self.topics: Topics | None = None
         """Where it is published; None is by lane."""
 
@@ -134,8 +137,14 @@ class PublishedUnderTest(ClaimsUnderTest):
             await self.relay_of(worker)._publish(claimed)
 
     def by_channel(self, families: Mapping[Channel, str]) -> None:
-        """Publish by channel, in relays that are opened from now on."""
+        """Publish by channel, in relays that are opened from now on, and show so."""
+        self._families = families
         self.topics = ChannelTopics(RedisChannelPublisher(self._wire, ""), families)
+
+    @property
+    def outbox(self) -> OutboxView:
+        """Reads that know what topics there are."""
+        return SqlOutboxView(self._opened.database, self._families)
 
     async def of_channel(self, channel: str) -> list[tuple[str, dict[str, Any]]]:
         """The keys and entries of a channel's topic."""

@@ -35,6 +35,7 @@ from waypost.ports.work import Work
 from waypost.stores.sql.connection import SqliteConnection, database_path
 from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.journal import SqlJournal
+from waypost.stores.sql.outbox_view import SqlOutboxView
 from waypost.stores.sql.postgres.connection import PostgresConnection
 from waypost.stores.sql.schema import metadata
 from waypost.stores.sql.settings import Durability, SqlSettings, is_postgres
@@ -247,7 +248,7 @@ class SqlUnderTest:
     @property
     def outbox(self) -> OutboxView:
         """What operators see."""
-        return self._opened.outbox
+        return SqlOutboxView(self._opened.database)
 
     async def close(self) -> None:
         """See StoreUnderTest."""

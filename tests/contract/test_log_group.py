@@ -102,4 +102,5 @@ async def test_dead_letters_and_dead_tokens_are_told_to_others_once_each(log_sto
     named = {"notification_id": format_id(made.id), "app": APP, "user_id": made.user_id, "attempt": 1, "format": 1}
     assert letter.items() >= (named | {"device_id": "d0", "code": "BadTopic", "reason": "bad topic"}).items()
     assert eviction.items() >= (named | {"device_id": "d1", "code": "Unregistered"}).items()
-    assert set(eviction) == {*named, "device_id", "at", "code", "since"}
+    assert (letter["kind"], eviction["kind"]) == ("visible", "visible")
+    assert set(eviction) == {*named, "kind", "device_id", "at", "code", "since"}

@@ -93,7 +93,7 @@ async def tried(bench: Bench) -> Notification:
     return made
 
 
-@shows("S1-58", "S1-91", "S1-95")
+@shows("S1-52", "S1-58", "S1-91", "S1-95")
 async def test_the_tables_of_the_notify_api_by_their_names(bench: Bench, report: Report) -> None:
     made = await tried(bench)
     (shown,) = report("SELECT * FROM notify.notifications")
@@ -111,6 +111,7 @@ async def test_the_tables_of_the_notify_api_by_their_names(bench: Bench, report:
         created_at(made.id)
     ]
     assert (second["delivery_status"], second["gateway_status"], second["user_id"]) == ("pending", "503", ANN)
+    assert (first["notif_type"], second["notif_type"]) == ("visible", "visible")
     assert instant(second["next_retry_at"]) == bench.now + RETRY_MS
     assert instant(second["last_attempted_at"]) == bench.now
     ids = {str(each["receipt_id"]) for each in (first, second)}

@@ -11,19 +11,19 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from scripts.services.redis import Redis
-from tests.contract.bench import APP, OTHER_APP, Bench, again, notification, sent
+from tests.contract.bench import APP, OTHER_APP, RETRY_MS, Bench, again, notification, sent
 from tests.contract.claims import PublishedUnderTest
 from tests.journeys.harness import until
 from tests.shows import shows
 from tests.unit.adapters.noted import Noted
 from waypost.domain.channel import Channel
 from waypost.domain.channel_steps import ChannelStep
-from waypost.domain.content import Content
+from waypost.domain.content import Content, Kind
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import NotificationId, format_id
 from waypost.domain.notification import Lane
 from waypost.domain.status import DeliveryStatus, NotificationStatus
-from waypost.domain.time import MINUTE_MS
+from waypost.domain.time import MINUTE_MS, isoformat, later
 from waypost.ports.broker import Entry
 from waypost.ports.outbox import EntryState, OutboxQuery
 from waypost.stores.sql.outbox import resting
@@ -31,6 +31,7 @@ from waypost.stores.sql.outbox.relaying import Relay
 from waypost.stores.sql.outbox.topics import LaneTopics
 from waypost.telemetry import Event
 
+TOLD = ("target", "retry_count", "due_at")
 pytestmark = [pytest.mark.engines, pytest.mark.asyncio]
 
 
@@ -84,6 +85,7 @@ async def test_an_entry_is_written_with_its_notification_and_published(stack: Pu
     assert await shown(stack, EntryState.PUBLISHED) == [(made.id, None)]
     lease, item = await bench.take_one()
     await bench.settle_first(lease, item, 2, sent(0, bench.now), again(1, bench.now))
+    assert await shown(stack, EntryState.PENDING) == [], "by lane nothing is told of what waits"
     bench.clock.advance(MINUTE_MS)
     assert await bench.worker.promote_due(bench.now, 10) == 1
     assert await shown(stack, EntryState.PENDING) == [(made.id, 1)]
@@ -93,7 +95,7 @@ async def test_an_entry_is_written_with_its_notification_and_published(stack: Pu
 async def test_by_channel_each_has_its_topic_and_entries_are_keyed_by_their_notification(
     stack: PublishedUnderTest,
 ) -> None:
-    """Requirements S4-04, S4-12, S4-77: two side by side are two entries; a step that waits has none yet."""
+    """Requirements S4-04, S4-08, S4-12, S4-77: two side by side are two entries; a step that waits has none yet."""
     stack.by_channel({Channel("fcm"): "push", Channel("email"): "email"})
     (bench,) = await benches(stack, 1)
     first = ChannelStep("fcm", until=DeliveryStatus.DELIVERED, for_s=30)
@@ -108,9 +110,16 @@ async def test_by_channel_each_has_its_topic_and_entries_are_keyed_by_their_noti
         for name, steps in said.items()
     }
     await bench.accept(*made.values())
+    named = {format_id(one.id): name for name, one in made.items()}
+    pending = await stack.outbox.entries(OutboxQuery(APP, (EntryState.PENDING,)))
+    assert {named[format_id(entry.notification_id)]: entry.topics for entry in pending} == {
+        "plain": ("push_notification",),
+        "both": ("push_notification", "email_notification"),
+        "mail": ("email_notification",),
+        "fallback": ("push_notification",),
+    }
     assert await stack.relay_of(bench.worker).relay() == len(made)
     found = {channel: await stack.of_channel(channel) for channel in ("push", "email", "sms")}
-    named = {format_id(one.id): name for name, one in made.items()}
     assert {channel: [named[key] for key, _ in entries] for channel, entries in found.items()} == {
         "push": ["plain", "both", "fallback"],
         "email": ["both", "mail"],
@@ -118,22 +127,76 @@ async def test_by_channel_each_has_its_topic_and_entries_are_keyed_by_their_noti
     }
     key, entry = found["email"][1]
     described = {"channel": "email", "app": APP, "kind": "visible", "lane": "normal", "target": None}
-    assert entry == {"notification_id": key, **described}
+    assert entry == {"notification_id": key, **described, "retry_count": 0, "due_at": None}
 
 
-@shows("S4-24", "S4-71")
-async def test_by_channel_a_target_that_is_tried_again_is_at_its_own(stack: PublishedUnderTest) -> None:
+@shows("S4-23", "S4-24", "S4-71")
+async def test_by_channel_a_target_that_is_tried_again_waits_in_sight_and_is_at_its_own(
+    stack: PublishedUnderTest,
+) -> None:
+    """Requirements S4-23, S4-24: told with its time and its number while it waits, and in its channel's topic then."""
     stack.by_channel({Channel(name): "push" for name in ("apns", "fcm", "webpush")})
     (bench,) = await benches(stack, 1)
     made = await bench.accepted()
     lease, item = await bench.take_one()
     await bench.settle_first(lease, item, 2, sent(0, bench.now), again(1, bench.now))
+    due_at = later(bench.now, RETRY_MS)
+    (waits, _) = await stack.outbox.entries(OutboxQuery(APP))
+    assert (waits.n, waits.due_at, waits.topics) == (1, due_at, ("delayed_notification",))
+    relay = stack.relay_of(bench.worker)
+    assert await relay.relay() == 2
+    ((key, told),) = await stack.of_channel("delayed")
+    assert (key, told["channel"], told["target"], told["retry_count"]) == (format_id(made.id), "push", 1, 1)
+    assert told["due_at"] == isoformat(due_at)
     bench.clock.advance(MINUTE_MS)
     assert await bench.worker.promote_due(bench.now, 10) == 1
-    assert await stack.relay_of(bench.worker).relay() == 2
-    assert [(key, entry["target"]) for key, entry in await stack.of_channel("push")] == [
-        (format_id(made.id), None),
-        (format_id(made.id), 1),
+    assert await relay.relay() == 1
+    assert [(key, *map(entry.get, TOLD)) for key, entry in await stack.of_channel("push")] == [
+        (format_id(made.id), None, 0, None),
+        (format_id(made.id), 1, 1, None),
+    ]
+    assert len(await stack.of_channel("delayed")) == 1
+
+
+@shows("S1-52")
+async def test_what_kind_it_is_is_said_by_the_task_the_entry_and_the_receipt(stack: PublishedUnderTest) -> None:
+    stack.by_channel({})
+    (bench,) = await benches(stack, 1)
+    quiet = replace(notification(bench.now, lane=Lane.SILENT), kind=Kind.SILENT, content=Content(data={"sync": True}))
+    loud = notification(bench.now)
+    await bench.accept(quiet, loud)
+    await stack.relay_of(bench.worker).relay()
+    told = {key: entry["kind"] for key, entry in await stack.of_channel("push")}
+    assert told == {format_id(quiet.id): "silent", format_id(loud.id): "visible"}
+    for made, lane in ((quiet, Lane.SILENT), (loud, Lane.NORMAL)):
+        lease = await bench.lease(lane=lane)
+        (item,) = lease.items
+        assert item.notification.kind is made.kind
+        await bench.settle_first(lease, item, 1, sent(0, bench.now))
+        detail = await stack.views.detail(APP, made.id)
+        assert detail is not None
+        assert (detail.record.notification.kind, len(detail.receipts)) == (made.kind, 1)
+
+
+@shows("S4-68")
+async def test_by_channel_what_is_scheduled_waits_in_sight_with_its_time(stack: PublishedUnderTest) -> None:
+    """Requirement S4-68: what lies in the future is told in ``delayed_notification`` first."""
+    stack.by_channel({Channel("email"): "email"})
+    (bench,) = await benches(stack, 1)
+    at = later(bench.now, MINUTE_MS)
+    mail = Content(title="Soon", channels=(ChannelStep("email"),))
+    made = replace(notification(bench.now, scheduled_at=at), content=mail)
+    await bench.accept(made)
+    relay = stack.relay_of(bench.worker)
+    assert await relay.relay() == 1
+    ((key, told),) = await stack.of_channel("delayed")
+    assert (key, told["channel"], told["due_at"]) == (format_id(made.id), "email", isoformat(at))
+    assert await stack.of_channel("email") == []
+    bench.clock.advance(MINUTE_MS)
+    assert await bench.worker.promote_due(bench.now, 10) == 1
+    assert await relay.relay() == 1
+    assert [(key, *map(entry.get, TOLD)) for key, entry in await stack.of_channel("email")] == [
+        (format_id(made.id), None, 0, None)
     ]
 
 

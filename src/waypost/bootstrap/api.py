@@ -9,7 +9,7 @@ from waypost.adapters.prometheus.sink import PrometheusSink
 from waypost.bootstrap import features
 from waypost.bootstrap.registry import installed
 from waypost.bootstrap.senders import content_checks, registration_checks, sections_of
-from waypost.bootstrap.stacks import StackParts
+from waypost.bootstrap.stacks import StackParts, families
 from waypost.config import Config
 from waypost.entrypoints.callers import Authenticator
 from waypost.entrypoints.limits import EntrypointLimits
@@ -31,6 +31,7 @@ from waypost.runtime.detours import in_order
 from waypost.runtime.duties import DutyContext
 from waypost.runtime.roles import Role
 from waypost.runtime.worker import Worker
+from waypost.stores.sql.outbox_view import SqlOutboxView
 from waypost.stores.sql.store import Store
 
 
@@ -95,7 +96,7 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
         erasures=store.erasures,
         audit=store.audit,
         mark=partial(mark, store.feed, stack_parts.work, clock, hub, dismissing(config)),
-        outbox=store.outbox,
+        outbox=SqlOutboxView(store.database, families() if config.outbox.topics == "channels" else None),
         explain=Explain(
             duty_context.devices,
             intake.direct,

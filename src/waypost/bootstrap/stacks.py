@@ -12,10 +12,11 @@ from msgspec import Struct
 from waypost.bootstrap.paths import run_dir_of
 from waypost.bootstrap.registry import installed
 from waypost.config import Config, Handoff, Stack
+from waypost.domain.channel import Channel
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.notification import Lane
 from waypost.pipeline.record import record
-from waypost.ports.broker import ChannelPublisher, Publisher
+from waypost.ports.broker import DELAYED, ChannelPublisher, Publisher
 from waypost.ports.clock import Clock
 from waypost.ports.holds import Holds
 from waypost.ports.keys import Keys
@@ -174,8 +175,7 @@ async def _topics(config: Config, redis: Redis | None, telemetry: Telemetry, ope
     from waypost.stores.sql.outbox.topics import ChannelTopics, LaneTopics  # noqa: PLC0415 - as above
 
     if config.outbox.topics == "channels":
-        families = {plugin.channel: plugin.family for plugin in installed()}
-        return ChannelTopics(await opening.enter_async_context(_channels(config, redis, telemetry)), families)
+        return ChannelTopics(await opening.enter_async_context(_channels(config, redis, telemetry)), families())
     notifications = deliveries = await opening.enter_async_context(_topic(config, redis, telemetry, NOTIFICATIONS))
     if config.handoff is Handoff.QUEUE:
         deliveries = await opening.enter_async_context(_topic(config, redis, telemetry, DELIVERIES))
@@ -190,7 +190,7 @@ async def _channels(config: Config, redis: Redis | None, telemetry: Telemetry) -
             from waypost.stores.kafka.broker import KafkaChannelPublisher, opened  # noqa: PLC0415 - its client is an extra
         except ModuleNotFoundError as missing:
             raise _missing(missing) from None
-        async with opened(KafkaChannelPublisher(kafka_settings(config), telemetry, _families())) as kafka:
+        async with opened(KafkaChannelPublisher(kafka_settings(config), telemetry, _channel_names())) as kafka:
             yield kafka
         return
     from waypost.stores.redis.broker import RedisChannelPublisher  # noqa: PLC0415 - its client is an extra
@@ -199,8 +199,13 @@ async def _channels(config: Config, redis: Redis | None, telemetry: Telemetry) -
     yield RedisChannelPublisher(redis, config.redis.prefix)
 
 
-def _families() -> list[str]:
-    return sorted({plugin.family for plugin in installed()})
+def families() -> dict[Channel, str]:
+    """Return the family of each channel."""
+    return {plugin.channel: plugin.family for plugin in installed()}
+
+
+def _channel_names() -> list[str]:
+    return [*sorted(set(families().values())), DELAYED]
 
 
 @asynccontextmanager
@@ -265,7 +270,7 @@ def check_broker(config: Config) -> str:
         raise _missing(missing) from None
     settings = kafka_settings(config)
     if config.outbox.topics == "channels":
-        return describe(settings, channel_topics(settings, _families()))
+        return describe(settings, channel_topics(settings, _channel_names()))
     topics = (NOTIFICATIONS, DELIVERIES) if config.handoff is Handoff.QUEUE else (NOTIFICATIONS,)
     return describe(settings, [name for topic in topics for name in carrying(settings, topic)])
 

@@ -35,11 +35,12 @@ def outbox(client: Client, as_json: bool, status: str | None, limit: int) -> Non
             each["notification_id"],
             "all" if each["n"] is None else str(each["n"]),
             each["lane"],
+            ", ".join(each["topics"]),
             each["status"],
             short_time(each["added_at"]),
         )
         for each in answer["items"]
     ]
-    columns = ("notification", "target", "lane", "status", "added")
+    columns = ("notification", "target", "lane", "topics", "status", "added")
     console().print(table(columns, rows) if rows else "no entries")
     console().print(", ".join(f"{count} {word}" for word, count in answer["counts"].items()))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
 from waypost.domain.ids import AppId, NotificationId, UserId
 from waypost.domain.notification import Lane
+
+DELAYED: Final = "delayed"
+"""The topic, beside those of channels, of what waits for its time."""
 
 
 class Entry(Struct, frozen=True):
@@ -36,8 +39,13 @@ class ChannelEntry(Struct, frozen=True):
     body: bytes
 
 
+def channel_topic(channel: str) -> str:
+    """Name the topic of a channel, or of DELAYED."""
+    return f"{channel}_notification"
+
+
 class ChannelPublisher(Protocol):
-    """A topic for each channel, ``<channel>_notification``; the entries of one notification are read in their order."""
+    """A topic for each channel, and one of DELAYED; the entries of one notification are read in their order."""
 
     async def publish(self, channel: str, entries: Sequence[ChannelEntry]) -> None:
         """Append *entries*; Unavailable: nobody knows whether that was done. Repeated, they are read twice."""

@@ -32,6 +32,10 @@ class OutboxEntry(Struct, frozen=True):
     added_at: Instant
     claimed_at: Instant | None
     published_at: Instant | None
+    due_at: Instant | None = None
+    """The time until which it waits, where others are told of that; None where it may be sent now."""
+    topics: tuple[str, ...] = ()
+    """The topics that it goes to, where they are by channel; else its lane says it."""
 
 
 class OutboxQuery(Struct, frozen=True):

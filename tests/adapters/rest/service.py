@@ -65,6 +65,7 @@ from waypost.ports.keys import ApiKey
 from waypost.ports.views import HistoryQuery
 from waypost.ports.work import Settled
 from waypost.runtime.peers import NoPeers
+from waypost.stores.sql.outbox_view import SqlOutboxView
 from waypost.stores.sql.store import Store, open_store
 from waypost.telemetry import Event, Metric, Silent
 
@@ -147,6 +148,7 @@ class Service:
         self.stores: Any = stores or InMemory(self.clock)
         self.keys, self.work, self.views = self.stores.keys, self.stores.work, self.stores.views
         self.devices, self.bulk, self.erasures = self.stores.devices, self.stores.bulk, self.stores.erasures
+        self.outbox = self.stores.outbox if isinstance(self.stores, InMemory) else SqlOutboxView(self.stores.database)
         self.telemetry = Noticed()
         self.hub = hub_of(Config(apps={}), self.stores.feed, NoPeers(), self.clock, self.telemetry)
         self.tokens = IssuedTokens(issuers, self.clock, self.telemetry)
@@ -191,7 +193,7 @@ class Service:
             mark=partial(mark, self.stores.feed, self.work, self.clock, self.hub, ()),
             routes=features.routes(),
             tags=features.tags(),
-            outbox=self.stores.outbox,
+            outbox=self.outbox,
             explain=Explain(
                 self.devices,
                 direct,

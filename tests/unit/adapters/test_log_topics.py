@@ -44,12 +44,14 @@ def test_what_could_lose_work_is_refused(
     assert word is None or word in problems[0]
 
 
-@shows("S1-73")
+@shows("S1-72", "S1-73", "S2-35")
 @pytest.mark.parametrize(
     ("wait_ms", "topic"),
     [
         (0, "waypost.retry.10s"),
+        (8 * SECOND_MS, "waypost.retry.10s"),
         (10 * SECOND_MS, "waypost.retry.10s"),
+        (32 * SECOND_MS, "waypost.retry.1m"),
         (MINUTE_MS, "waypost.retry.1m"),
         (MINUTE_MS + 1, "waypost.retry.10m"),
         (HOUR_MS, "waypost.retry.1h"),

@@ -62,7 +62,7 @@ def test_an_app_chooses_among_them() -> None:
     assert not is_told(notification_moved(_N.FAILED), wanted)
 
 
-@shows("S4-42")
+@shows("S1-52", "S4-42")
 def test_the_body_has_the_fields_that_were_asked_for_and_nothing_of_the_message() -> None:
     """Requirement S4-42, and ours beside."""
     event = event_of(delivery_moved(_D.DELIVERED), 7, DETAIL, URL)
@@ -74,6 +74,7 @@ def test_the_body_has_the_fields_that_were_asked_for_and_nothing_of_the_message(
         "notification_id": TEXT_ID,
         "client_id": "shop",
         "app": "demo",
+        "kind": "visible",
         "status": "DELIVERED",
         "channel": "sms",
         "message": "the device confirmed it",

@@ -140,6 +140,15 @@ class OutboxEntryView(Struct, frozen=True):
     n: Annotated[int | None, Meta(description="The number of the target that is due; null for the whole notification.")]
     lane: Lane
     status: EntryState
+    topics: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="The topics that it goes to, such as `email_notification`, where `outbox.topics` is channels."
+        ),
+    ]
+    due_at: Annotated[
+        Timestamp | None, Meta(description="The time until which it waits; null for what may be sent now.")
+    ]
     added_at: Timestamp
     claimed_at: Timestamp | None
     published_at: Timestamp | None
@@ -260,6 +269,8 @@ def outbox_entry(entry: OutboxEntry) -> OutboxEntryView:
         entry.n,
         entry.lane,
         entry.state,
+        entry.topics,
+        _moment(entry.due_at),
         isoformat(entry.added_at),
         _moment(entry.claimed_at),
         _moment(entry.published_at),

@@ -80,6 +80,7 @@ def _body(move: Moved, detail: NotificationDetail) -> dict[str, object]:
         "notification_id": named,
         "client_id": _client_of(detail.record.notification),
         "app": move.app,
+        "kind": detail.record.notification.kind.value,
         "status": move.after.value.upper(),
         "channel": _channel(move, detail),
         "message": move.reason or _MESSAGES.get(move.after.value, ""),

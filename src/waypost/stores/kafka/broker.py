@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import format_id
 from waypost.domain.notification import Lane
-from waypost.ports.broker import ChannelEntry, Entry
+from waypost.ports.broker import ChannelEntry, Entry, channel_topic
 from waypost.stores.kafka.messages import key_of
 from waypost.stores.kafka.producer import Acknowledging, Outgoing
 from waypost.stores.kafka.settings import KafkaSettings
@@ -114,7 +114,7 @@ class KafkaChannelPublisher(_Topics):
 
 def channel_topics(settings: KafkaSettings, channels: Sequence[str]) -> list[str]:
     """Name the topics of *channels*."""
-    return [f"{settings.prefix}{channel}_notification" for channel in channels]
+    return [f"{settings.prefix}{channel_topic(channel)}" for channel in channels]
 
 
 @asynccontextmanager

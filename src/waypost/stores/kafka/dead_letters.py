@@ -41,6 +41,7 @@ def _named(decided: Decided, change: Change, entry: TaskEntry) -> dict[str, obje
         "format": FORMAT,
         "notification_id": format_id(notification.id),
         "app": notification.app,
+        "kind": notification.kind.value,
         "user_id": notification.user_id,
         "device_id": devices.get(change.n),
         "attempt": change.attempt,

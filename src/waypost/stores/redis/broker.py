@@ -15,7 +15,7 @@ from typing import Final
 from waypost.domain.ids import AppId, format_id
 from waypost.domain.notification import Lane
 from waypost.domain.time import DAY_MS
-from waypost.ports.broker import ChannelEntry, Entry
+from waypost.ports.broker import ChannelEntry, Entry, channel_topic
 from waypost.stores.redis.commands import Redis
 
 KEPT_MS: Final = 7 * DAY_MS
@@ -48,7 +48,7 @@ class RedisChannelPublisher:
 
     async def publish(self, channel: str, entries: Sequence[ChannelEntry]) -> None:
         """See ChannelPublisher; each write trims what is too old, about."""
-        trimmed = ("XADD", f"{self._prefix}{channel}_notification", "MINID", "~", _oldest(), "*")
+        trimmed = ("XADD", f"{self._prefix}{channel_topic(channel)}", "MINID", "~", _oldest(), "*")
         said = [("key", format_id(each.notification_id), "b", each.body) for each in entries]
         await self._redis.execute([(*trimmed, *each) for each in said])
 

@@ -30,7 +30,7 @@ from waypost.stores.sql.dedup import Partitions
 from waypost.stores.sql.driver import Answer, Row
 from waypost.stores.sql.replay import replay
 from waypost.stores.sql.rows import content_body, drawn, notification_row
-from waypost.stores.sql.transaction import AlsoWrite, OperationKind, Transaction
+from waypost.stores.sql.transaction import AlsoWrite, OperationKind, Transaction, WaitsToo
 
 _INSERT = (
     "INSERT INTO notification (seq, status, due_at, finished_at, duplicate_of, id, app, caller, user_id, shard, lane,"
@@ -48,7 +48,9 @@ _WITHOUT_REST = (None, None, None)
 Batch = Sequence[NewNotification | Replay]
 
 
-def accept_kind(partition_h: int, also: AlsoWrite | None = None) -> OperationKind[Batch, list[Acceptance]]:
+def accept_kind(
+    partition_h: int, also: AlsoWrite | None = None, waits: WaitsToo | None = None
+) -> OperationKind[Batch, list[Acceptance]]:
     """Build the operation; *partition_h* is how many hours of keys share a table."""
     partitions = Partitions(partition_h)
 
@@ -60,6 +62,8 @@ def accept_kind(partition_h: int, also: AlsoWrite | None = None) -> OperationKin
         arrivals.count_requests(asked)
         if also is not None and (fresh := arrivals.fresh()):
             also(transaction, fresh, numbers)
+        if waits is not None:
+            waits(transaction, arrivals.scheduled())
         return answers
 
     return OperationKind("accept", run, durable=True, pipelined=True, overtakes=True)
@@ -159,6 +163,10 @@ class Arrivals:
     def fresh(self) -> list[NewNotification]:
         """Return those of what was kept that are leasable now."""
         return [arrival for _, due_at, _, _, arrival in self._rows if due_at == 0]
+
+    def scheduled(self) -> list[NewNotification]:
+        """Return those of what was kept that are leasable at a time to come."""
+        return [arrival for _, due_at, _, _, arrival in self._rows if due_at]
 
     def count_requests(self, asked: Sequence[NewNotification]) -> None:
         """Count what was *asked* for, whatever the answer, and what of it is not kept."""

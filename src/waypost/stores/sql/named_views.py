@@ -135,6 +135,7 @@ def _notify(engine: _Sqlite) -> Named:
         "notification_id": _id(engine, "receipt.notification_id"),
         "device_id": "receipt.device_id",
         "user_id": "notification.user_id",
+        "notif_type": "notification.kind",
         "channel": "receipt.channel",
         "delivery_status": _case("receipt.status", words),
         "gateway_status": "receipt.code",

@@ -283,6 +283,7 @@ outbox = Table(
     Column("app", Text, nullable=False),
     Column("lane", Text, nullable=False),
     Column("added_at", Integer, nullable=False),
+    Column("due_at", Integer),  # NULL: it may be sent now; else it tells that it waits until then
     Column("claimed_by", Integer),  # the member that publishes it, or did
     Column("claimed_at", Integer),
     Column("published_at", Integer),

@@ -29,7 +29,6 @@ from waypost.stores.sql.keys import SqlKeys
 from waypost.stores.sql.ledger import SqlLedger
 from waypost.stores.sql.notification_reads import SqlNotificationReads
 from waypost.stores.sql.opt_outs import SqlOptOuts
-from waypost.stores.sql.outbox_view import SqlOutboxView
 from waypost.stores.sql.recovery import SqlRecovery
 from waypost.stores.sql.retention import SqlRetention
 from waypost.stores.sql.settings import SqlSettings
@@ -61,7 +60,6 @@ class Store:
         self.journal = SqlJournal(database)
         self.bulk = SqlBulk(database)
         self.bulk_views = SqlBulkViews(database)
-        self.outbox = SqlOutboxView(database)
         self.opt_outs = SqlOptOuts(database)
         self.feed = SqlFeed(database, clock)
         self.notification_reads = SqlNotificationReads(database)

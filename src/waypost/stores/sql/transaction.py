@@ -80,6 +80,8 @@ class Transaction:
 
 AlsoWrite = Callable[[Transaction, Sequence[NewNotification], Sequence[int]], None]
 """What else a transaction writes of the arrivals that are leasable from now on; numbers are of all that it kept."""
+WaitsToo = Callable[[Transaction, Sequence[NewNotification]], None]
+"""What else a transaction writes of the arrivals that are leasable at a time to come."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,12 +10,12 @@ from msgspec import Struct
 from waypost.domain.amendment import LeasedTargets
 from waypost.domain.ids import NotificationId
 from waypost.domain.progress import Stale
-from waypost.domain.settlement import Change, Intent, Unstarted
+from waypost.domain.settlement import Again, Change, Intent, Unstarted
 from waypost.domain.time import Instant
 from waypost.ports.work import Settled
 from waypost.stores.sql.amend import TakeBack, take_back
 from waypost.stores.sql.claims.claims import HANDED_OVER, Claimed, Claims, is_member
-from waypost.stores.sql.outbox.entries import WHOLE
+from waypost.stores.sql.outbox.entries import WHOLE, Waiting, write_waiting
 from waypost.stores.sql.pending_changes import PendingChange, PendingChanges
 from waypost.stores.sql.plain_settlements import PlainSettlements
 from waypost.stores.sql.settle import settle_all
@@ -29,6 +29,8 @@ class Report(Struct, frozen=True):
     settled: tuple[Settled, ...]
     publishes: bool = False
     """Whether what is handed over goes to the outbox, too."""
+    tells_of_waiting: bool = False
+    """Whether what is tried again later does."""
 
 
 def _run(transaction: Transaction, ops: Sequence[Report]) -> list[list[Stale]]:
@@ -53,21 +55,23 @@ class _Books:
         self._cases = PendingChanges(transaction, ids, by_shard=False)
         self._straight = PlainSettlements(transaction)
         self._claims = Claims(transaction, ids, locked=False)
+        self._waiting: list[Waiting] = []
 
     def settle(self, report: Report) -> list[Stale]:
         """Apply one report; what is not the member's is refused."""
         if not is_member(self._transaction.connection, report.member):
             return [stale for settled in report.settled for stale in settled.refused()]
-        return [stale for settled in report.settled for stale in self._settle(report.member, settled)]
+        return [stale for settled in report.settled for stale in self._settle(report, settled)]
 
     def write(self, *, publishes: bool) -> None:
         """Write everything that changed."""
         self._straight.write()
         self._cases.write()
         self._claims.write(publishes=publishes)
+        write_waiting(self._transaction, self._waiting)
 
-    def _settle(self, member: int, settled: Settled) -> list[Stale]:
-        held = self._claims.held_by(member, settled.notification.id)
+    def _settle(self, report: Report, settled: Settled) -> list[Stale]:
+        held = self._claims.held_by(report.member, settled.notification.id)
         mine = settled if WHOLE in held else _part_of(settled, held)
         stale = [_stale(settled, change) for change in settled.changes if change not in mine.changes]
         if not held:
@@ -80,7 +84,9 @@ class _Books:
         elif case.progress.is_final:
             self._end_all(settled)
         else:
-            self._move_on(case, member, held, mine)
+            self._move_on(case, report.member, held, mine)
+            if report.tells_of_waiting:
+                self._waiting += _waiting(case, mine, self._transaction.now)
         return stale
 
     def _move_on(self, case: PendingChange, member: int, held: dict[int, Claimed], settled: Settled) -> None:
@@ -134,6 +140,14 @@ def _end_or_let_go(part: Claimed, change: Change) -> None:
         part.let_go()
     elif not isinstance(change.settlement, Intent):
         part.end()
+
+
+def _waiting(case: PendingChange, settled: Settled, now: Instant) -> list[Waiting]:
+    """List the targets that are tried again later than *now*."""
+    receipts = case.progress.receipts or {}
+    tried = [each.n for each in settled.changes if isinstance(each.settlement, Again) and each.n in receipts]
+    due = [(n, receipts[n].due_at) for n in tried]
+    return [Waiting(case.id, n, case.progress.app, case.lane, at) for n, at in due if at is not None and at > now]
 
 
 def _is_intent(case: PendingChange, n: int) -> bool:

@@ -18,7 +18,7 @@ from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Lane
 from waypost.domain.progress import Stale
-from waypost.domain.settlement import Unstarted
+from waypost.domain.settlement import Again, Unstarted
 from waypost.domain.time import Instant
 from waypost.domain.turns import turn_after
 from waypost.ports.clock import Clock
@@ -40,7 +40,7 @@ from waypost.stores.sql.due_from import DueFrom
 from waypost.stores.sql.fresh_from import FreshFrom
 from waypost.stores.sql.lease import open_in
 from waypost.stores.sql.left_alone import LeftAlone
-from waypost.stores.sql.outbox.entries import write_arrivals
+from waypost.stores.sql.outbox.entries import write_arrivals, write_scheduled
 from waypost.stores.sql.outbox.relaying import Relay
 from waypost.stores.sql.settlements import intends
 from waypost.stores.sql.state import StoreState
@@ -79,7 +79,9 @@ class ClaimedWork:
         self._clock = clock
         self._tail = ClaimTail()
         self._outbox = outbox
-        self._accept = accept_kind(store.database.settings.dedup_partition_h, self._note)
+        self._tells_of_waiting = outbox is not None and outbox.tells_of_waiting
+        waits = write_scheduled if self._tells_of_waiting else None
+        self._accept = accept_kind(store.database.settings.dedup_partition_h, self._note, waits)
         self._numbers = itertools.count(1)
         self._last_app: dict[Lane, AppId] = {}
         self._waiting_from = WaitingFrom(store.database, part)
@@ -293,13 +295,15 @@ class ClaimedWork:
             await self._settle(token, back)
 
     async def _settle(self, token: int, settled: Sequence[Settled]) -> list[Stale]:
-        report = Report(token % _MEMBERS, tuple(settled), self._outbox is not None)
+        report = Report(token % _MEMBERS, tuple(settled), self._outbox is not None, self._tells_of_waiting)
         rows = sum(len(one.changes) + 1 for one in settled)
         kind = INTEND if any(intends(one) for one in settled) else SETTLE
         future = self._database.commits.submit(kind, report, rows)
         future.add_done_callback(partial(self._note_settled, report))
         stale = await asyncio.shield(future)
         self.tell(one.notification.lane for one in settled if _hands_over(one))
+        if self._tells_of_waiting and any(map(_is_tried_again, settled)):
+            self._publish()
         return stale
 
     def _note_settled(self, report: Report, written: asyncio.Future[list[Stale]]) -> None:
@@ -315,6 +319,11 @@ class ClaimedWork:
 def _answer(done: asyncio.Future[Leased]) -> Leased:
     """Return what was leased: nothing, where that failed."""
     return NOTHING if done.cancelled() or done.exception() is not None else done.result()
+
+
+def _is_tried_again(settled: Settled) -> bool:
+    """Tell whether a target of it waits for its next attempt."""
+    return any(isinstance(change.settlement, Again) for change in settled.changes)
 
 
 def _hands_over(settled: Settled) -> bool:

@@ -21,9 +21,11 @@ from waypost.stores.sql.reached import reach, reached
 from waypost.stores.sql.rows import content_of, execute_in
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
-_WITH_CHANNELS = (
-    ", (SELECT kind FROM notification WHERE id = notification_id),"
+CHANNELS = (
+    "(SELECT kind FROM notification WHERE id = notification_id),"
     " (SELECT channel FROM receipt WHERE receipt.notification_id = outbox.notification_id AND receipt.n = outbox.n),"
+    " coalesce("
+    "(SELECT retries FROM receipt WHERE receipt.notification_id = outbox.notification_id AND receipt.n = outbox.n), 0),"
     " (SELECT body FROM content WHERE n = -1 AND content.seq ="
     " (SELECT coalesce(job, notification.seq) FROM notification WHERE id = notification_id))"
 )
@@ -32,7 +34,7 @@ _CLAIM = (
     "UPDATE outbox SET claimed_by = ?, claimed_at = ? WHERE seq = ANY(ARRAY("
     "SELECT seq FROM outbox WHERE published_at IS NULL AND seq > ?"
     " AND (claimed_by IS NULL OR claimed_by NOT IN (SELECT id FROM member))"
-    " ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED)) RETURNING seq, notification_id, n, app, lane,"
+    " ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED)) RETURNING seq, notification_id, n, app, lane, due_at,"
     " (SELECT user_id FROM notification WHERE id = notification_id)"
 )
 _PUBLISHED = "UPDATE outbox SET published_at = ? WHERE seq IN ({keys})"
@@ -64,10 +66,15 @@ class Claimed(Struct, frozen=True):
     n: int
     app: AppId
     lane: Lane
+    due_at: Instant | None
+    """The time until which it waits; None where it may be sent now."""
     user_id: UserId
+    """The user; empty where it was not asked for."""
     kind: str = ""
     channel: Channel | None = None
     """The channel of a target."""
+    retries: int = 0
+    """How many retries of a target were made, or wait with it."""
     content: Content | None = None
     """The content of what is not routed yet."""
 
@@ -84,24 +91,27 @@ def _claim(transaction: Transaction, ops: Sequence[Claim]) -> list[list[Claimed]
 
 
 def _claimed(transaction: Transaction, claim: Claim) -> list[Claimed]:
-    sql = _CLAIM + _WITH_CHANNELS if claim.with_channels else _CLAIM
+    sql = f"{_CLAIM}, {CHANNELS}" if claim.with_channels else _CLAIM
     rows = transaction.connection.execute(sql, (claim.member, transaction.now, claim.after, claim.n)).fetchall()
-    return [_claimed_row(*row) for row in sorted(rows, key=itemgetter(0))]
+    return [claimed_of(*row) for row in sorted(rows, key=itemgetter(0))]
 
 
-def _claimed_row(  # noqa: PLR0913, PLR0917 - the columns of a row
+def claimed_of(  # noqa: PLR0913, PLR0917 - the columns of a row
     seq: int,
     notification_id: NotificationId,
     n: int,
     app: AppId,
     lane: str,
+    due_at: Instant | None,
     user_id: UserId,
     kind: str = "",
     channel: Channel | None = None,
+    retries: int = 0,
     body: bytes | None = None,
 ) -> Claimed:
+    """Read an entry from its columns, and from CHANNELS where those were asked for."""
     content = None if body is None else content_of(body)
-    return Claimed(seq, notification_id, n, app, Lane(lane), user_id, kind, channel, content)
+    return Claimed(seq, notification_id, n, app, Lane(lane), due_at, user_id, kind, channel, retries, content)
 
 
 def _mark(transaction: Transaction, ops: Sequence[Sequence[int]]) -> list[None]:

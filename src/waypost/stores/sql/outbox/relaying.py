@@ -50,6 +50,11 @@ class Relay:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    @property
+    def tells_of_waiting(self) -> bool:
+        """Whether what waits for its time has entries, too."""
+        return self._topics.by_channel
+
     def wake(self) -> None:
         """Wake the relay: there is something in the outbox."""
         self._woken.set()

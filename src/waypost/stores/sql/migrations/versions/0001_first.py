@@ -120,7 +120,8 @@ CREATE INDEX audit_of_app ON audit (app, seq);
 
 CREATE TABLE outbox (
     seq INTEGER NOT NULL PRIMARY KEY, notification_id BLOB NOT NULL, n INTEGER NOT NULL, app TEXT NOT NULL,
-    lane TEXT NOT NULL, added_at INTEGER NOT NULL, claimed_by INTEGER, claimed_at INTEGER, published_at INTEGER
+    lane TEXT NOT NULL, added_at INTEGER NOT NULL, due_at INTEGER, claimed_by INTEGER, claimed_at INTEGER,
+    published_at INTEGER
 );
 CREATE INDEX outbox_pending ON outbox (seq) WHERE published_at IS NULL;
 """
@@ -231,8 +232,8 @@ CREATE INDEX audit_of_app ON audit (app, seq);
 
 CREATE TABLE outbox (
     seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, notification_id bytea NOT NULL, n bigint NOT NULL,
-    app text NOT NULL, lane text NOT NULL, added_at bigint NOT NULL, claimed_by bigint, claimed_at bigint,
-    published_at bigint
+    app text NOT NULL, lane text NOT NULL, added_at bigint NOT NULL, due_at bigint, claimed_by bigint,
+    claimed_at bigint, published_at bigint
 ) WITH (fillfactor = 50);
 CREATE INDEX outbox_pending ON outbox (seq) WHERE published_at IS NULL;
 
