@@ -29,7 +29,7 @@ from waypost.domain.routing import Renderer, RoutingTable, Rule
 from waypost.domain.rules import RULES
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import DAY_MS, Instant, later
-from waypost.ports.sender import Capabilities, Health, Rendered, Report
+from waypost.ports.sender import Capabilities, Health, Rendered, Report, Sender
 from waypost.ports.views import NotificationDetail
 from waypost.ports.work import NewNotification, Work
 from waypost.runtime.clock import RandomIds
@@ -45,6 +45,7 @@ from waypost.telemetry import Silent, Telemetry
 APP = AppId("demo")
 APNS = CredentialId(AppId("demo"), Channel("apns"))
 FCM = CredentialId(AppId("demo"), Channel("fcm"))
+HELLO = Content(title="hello")
 PLATFORMS = {Channel("apns"): Platform("ios"), Channel("fcm"): Platform("android")}
 
 
@@ -111,13 +112,15 @@ class LaneBench:
         self.renderers: Sequence[Renderer] = ()
         self.facts: FactsReader | None = None
         self.telemetry: Telemetry = Silent()
-        self.others: list[ScriptedSender] = []
+        self.others: Sequence[Sender] = ()
         """Senders of further credentials."""
         self.fallbacks = Fallbacks()
 
     def context(self) -> DeliveryContext:
         """What the lane works with, as the composition root puts it together."""
-        senders = {sender.credential: sender for sender in (self.apns, self.fcm, *self.others)}
+        senders: dict[CredentialId, Sender] = {
+            sender.credential: sender for sender in (self.apns, self.fcm, *self.others)
+        }
         capabilities = {name: each.capabilities for name, each in senders.items()}
         gates = Gates(capabilities, self.budgets, self.rules, self.telemetry, self.rates, fallbacks=self.fallbacks)
         return DeliveryContext(
@@ -171,6 +174,7 @@ class LaneBench:
         ttl_ms: int = DAY_MS,
         urgency: Urgency = Urgency.NORMAL,
         scheduled_at: Instant | None = None,
+        content: Content = HELLO,
     ) -> NotificationId:
         """Accept one notification for *user*."""
         (new_id,) = self.ids.next(1)
@@ -180,7 +184,7 @@ class LaneBench:
             app=APP,
             caller=CallerId("test"),
             user_id=UserId(user),
-            content=Content(title="hello"),
+            content=content,
             created_at=now,
             expires_at=later(now, ttl_ms),
             ttl_ms=ttl_ms,
