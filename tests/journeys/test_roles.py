@@ -70,7 +70,7 @@ async def fleet(tmp_path: Path, url: str, *, hook: str = "") -> AsyncIterator[Fl
             yield Fleet(door, url, open_services)
 
 
-@shows("S1-104", "S1-107", "S1-127")
+@shows("S1-104", "S1-107", "S1-127", "S2-39")
 @pytest.mark.engines
 @pytest.mark.timeout(600)
 async def test_who_takes_requests_and_who_delivers_may_die_and_join_at_any_time(
