@@ -9,10 +9,11 @@ from confluent_kafka import Consumer
 
 from tests.contract.log import settings_of
 from tests.shows import shows
+from waypost.bootstrap.stacks import channel_names
 from waypost.domain.ids import AppId, UserId, format_id, next_ids
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
-from waypost.ports.broker import ChannelEntry, Entry
+from waypost.ports.broker import DELAYED, ChannelEntry, Entry
 from waypost.stores.kafka.broker import KafkaChannelPublisher, KafkaPublisher, opened
 from waypost.telemetry import Silent
 
@@ -60,12 +61,15 @@ async def test_others_read_of_kafka_what_was_published_to_a_channel_by_its_notif
     ids, _ = next_ids(Instant(1_800_000_000_000), 3, bytes(10), 0)
     settings = settings_of(kafka_bootstrap, kafka_prefix, "x")
     entries = [ChannelEntry(each, b"%d" % n) for n in range(5) for each in ids]
-    async with opened(KafkaChannelPublisher(settings, Silent(), ["email", "push"])) as topic:
+    async with opened(KafkaChannelPublisher(settings, Silent(), channel_names())) as topic:
         assert topic._preparing is not None
         await topic._preparing
         await topic.publish("email", entries)
         await topic.publish("push", entries[:1])
+        await topic.publish(DELAYED, entries[:2])
     found = await asyncio.to_thread(_read, kafka_bootstrap, kafka_prefix, len(entries), "email_notification")
     for each in ids:
         key = format_id(each).encode()
         assert [value for one, value in found if one == key] == [b"%d" % n for n in range(5)]
+    delayed = await asyncio.to_thread(_read, kafka_bootstrap, kafka_prefix, 2, "delayed_notification")
+    assert sorted(delayed) == sorted((format_id(each.notification_id).encode(), each.body) for each in entries[:2])

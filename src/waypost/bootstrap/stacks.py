@@ -190,7 +190,7 @@ async def _channels(config: Config, redis: Redis | None, telemetry: Telemetry) -
             from waypost.stores.kafka.broker import KafkaChannelPublisher, opened  # noqa: PLC0415 - its client is an extra
         except ModuleNotFoundError as missing:
             raise _missing(missing) from None
-        async with opened(KafkaChannelPublisher(kafka_settings(config), telemetry, _channel_names())) as kafka:
+        async with opened(KafkaChannelPublisher(kafka_settings(config), telemetry, channel_names())) as kafka:
             yield kafka
         return
     from waypost.stores.redis.broker import RedisChannelPublisher  # noqa: PLC0415 - its client is an extra
@@ -204,7 +204,8 @@ def families() -> dict[Channel, str]:
     return {plugin.channel: plugin.family for plugin in installed()}
 
 
-def _channel_names() -> list[str]:
+def channel_names() -> list[str]:
+    """List what there are topics of, where they are by channel: families of channels, and DELAYED."""
     return [*sorted(set(families().values())), DELAYED]
 
 
@@ -270,7 +271,7 @@ def check_broker(config: Config) -> str:
         raise _missing(missing) from None
     settings = kafka_settings(config)
     if config.outbox.topics == "channels":
-        return describe(settings, channel_topics(settings, _channel_names()))
+        return describe(settings, channel_topics(settings, channel_names()))
     topics = (NOTIFICATIONS, DELIVERIES) if config.handoff is Handoff.QUEUE else (NOTIFICATIONS,)
     return describe(settings, [name for topic in topics for name in carrying(settings, topic)])
 
