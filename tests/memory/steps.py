@@ -16,7 +16,7 @@ def take(store: MemoryStore, row: StoredRow, step: Step, now: Instant) -> list[M
     """Write what *step* says, and return the moves for the journal."""
     after = step.progress
     assert after.status is not None, "a step stores it"
-    store.tally(row.notification, delivery_changes(step))
+    store.tally(row.notification, delivery_changes(step, step.changed))
     if after.status is not step.before.status:
         moved = [(after.status, 1)] if step.before.status is None else [(step.before.status, -1), (after.status, 1)]
         store.tally(row.notification, moved)

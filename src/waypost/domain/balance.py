@@ -58,12 +58,15 @@ _OPEN_DELIVERIES: Final = (Waiting.WAITING, Waiting.PARKED, Waiting.UNDER_WAY)
 _OTHER_WORDS: Final = frozenset({*Count, _PENDING, _DEDUPLICATED})
 
 
-def delivery_changes(step: Step) -> Iterator[tuple[str, int]]:
-    """Yield what *step* changes of the counts of deliveries: how many more or fewer there are under a word."""
+def delivery_changes(step: Step, changed: Iterable[Receipt]) -> Iterator[tuple[str, int]]:
+    """Yield what *step* changes of the counts of deliveries: how many more or fewer there are under a word.
+
+    *changed* are the receipts that it changed, which takes a while to find out.
+    """
     before = step.before.receipts or {}
     if step.routed:
         yield Count.TARGETS, len(step.progress.receipts or ())
-    for each in step.changed:
+    for each in changed:
         was = before.get(each.n)
         if was is not None and not was.is_open:
             yield DELIVERY_COUNTS[was.status], -1

@@ -170,13 +170,14 @@ class Progress(Struct, frozen=True):
         What waits for it and is not *held* is cancelled, unless it waits for more; what was ``sent`` may come back,
         and is not waited for then. All receipts must be loaded.
         """
-        before = (self.receipts or {}).get(order.target)
+        known = self.receipts or {}
+        before = known.get(order.target)
         if before is None or before.is_open or before.is_newer:
             return Step(self, self), NotConfirmed(None if before is None else before.status)
-        if order.status not in CONFIRMING & DELIVERY_TRANSITIONS[before.status]:
+        if order.status not in CONFIRMING or order.status not in DELIVERY_TRANSITIONS[before.status]:
             return Step(self, self), NotConfirmed(before.status)
         after = _reported(before, order)
-        receipts = dict(self.receipts or {}) | {after.n: after}
+        receipts = {**known, after.n: after}
         is_dead = order.is_dead and bool(before.attempts)
         gone_since, token_hash = (order.at, before.attempts[-1].token_hash) if is_dead else (None, None)
         moves: list[Moved] = [self._moved_at(after, order.at, gone_since, token_hash, before=before.status)]
@@ -317,10 +318,13 @@ def _due_at(receipt: Receipt, wait: WaitsFor, siblings: Sequence[Receipt], now: 
 
 def _reported(receipt: Receipt, order: Confirm) -> Receipt:
     """Return *receipt* as its provider or its device reported it."""
-    told: dict[str, object] = {"sent_at": receipt.sent_at or order.at, "reason": None}
-    if order.status is DeliveryStatus.FAILED:
-        told = {"code": order.code, "reason": order.why or "came back", "failure_class": FailureClass.TERMINAL}
-    return msgspec.structs.replace(receipt, status=order.status, resolved_at=order.at, **told)
+    status, at = order.status, order.at
+    if status is DeliveryStatus.FAILED:
+        why, failed = order.why or "came back", FailureClass.TERMINAL
+        return msgspec.structs.replace(
+            receipt, status=status, resolved_at=at, code=order.code, reason=why, failure_class=failed
+        )
+    return msgspec.structs.replace(receipt, status=status, resolved_at=at, sent_at=receipt.sent_at or at, reason=None)
 
 
 def _handed_over(receipt: Receipt) -> bool:

@@ -83,6 +83,8 @@ def final_status(deliveries: Iterable[DeliveryStatus]) -> NotificationStatus:
     assert _D.PENDING not in statuses, "a notification with an open delivery has no final status"
     if not statuses:
         return _N.NO_TARGETS
+    if statuses <= _TAKEN:
+        return _N.SENT if statuses.isdisjoint(CONFIRMED) else _N.DELIVERED
     if statuses == {_D.SUPPRESSED}:
         return _N.SUPPRESSED
     counted = statuses - {_D.SUPPRESSED, _D.CANCELLED}

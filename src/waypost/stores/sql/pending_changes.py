@@ -92,11 +92,11 @@ class PendingChange:
         self.progress = after
         transaction.moves += step.moves
         self.is_new_list |= step.routed
-        settled = before.receipts or {}
-        for each in step.changed:
+        settled, changed = before.receipts or {}, step.changed
+        for each in changed:
             was_settled = each.n in settled and not settled[each.n].is_open and each.n not in self.changed
             (self.reported if was_settled else self.changed).add(each.n)
-        for word, n in delivery_changes(step):
+        for word, n in delivery_changes(step, changed):
             transaction.tally(after.app, self.lane, word, n)
         self.moved |= step.routed or after.withdrawn != before.withdrawn
         if after.receipts is not None or after.is_final:

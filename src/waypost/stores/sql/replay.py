@@ -50,7 +50,7 @@ def replay(transaction: Transaction, order: Replay) -> Acceptance:
     if step is None:
         return NotReplayable(known=True)
     shard %= SHARDS  # among those that workers own, also where the log carried the round before
-    changes = [*delivery_changes(step)]
+    changes = [*delivery_changes(step, step.changed)]
     if step.progress.receipts is None and receipts:
         connection.execute(_FORGET, (order.notification_id,))
         changes += forgotten(receipts.values())
