@@ -94,6 +94,17 @@ async def test_a_crash_before_it_is_noted_tells_the_same_push_again(
     assert await ground.store.notification_reads.pending(10) == []
 
 
+async def test_what_is_read_anew_while_it_is_told_is_told_again(bench: Bench, ground: Ground) -> None:
+    made = await bench.accepted()
+    await read(bench, made)
+    (before,) = await ground.store.notification_reads.pending(10)
+    bench.clock.advance(SECOND_MS)
+    await read(bench, made, mark=Mark.DELETED)
+    await ground.store.notification_reads.told(before.reads)
+    (left,) = await ground.store.notification_reads.pending(10)
+    assert [(each.notification_id, each.at) for each in left.reads] == [(made.id, bench.now)]
+
+
 async def test_what_was_read_is_not_sent_any_more_where_it_still_waits(bench: Bench, ground: Ground) -> None:
     """What was marked as unread again meanwhile is sent, and not told of; an e-mail is sent all the same."""
     await registered(bench, "phone")
