@@ -8,10 +8,11 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
-from tests.contract.bench import APP, Bench, marking
+from tests.contract.bench import APP, Bench, marking, notification
 from tests.contract.sql import SqlUnderTest
 from waypost.channels.inapp.settings import CHANNEL, InappSettings
 from waypost.config import AppSettings, Config
+from waypost.domain.channel_steps import ChannelStep
 from waypost.domain.content import Kind
 from waypost.domain.device import EMAIL, Platform, Registration
 from waypost.domain.ids import DeviceId, UserId, format_id
@@ -93,18 +94,31 @@ async def test_a_crash_before_it_is_noted_tells_the_same_push_again(
     assert await ground.store.notification_reads.pending(10) == []
 
 
+async def test_what_is_read_anew_while_it_is_told_is_told_again(bench: Bench, ground: Ground) -> None:
+    made = await bench.accepted()
+    await read(bench, made)
+    (before,) = await ground.store.notification_reads.pending(10)
+    bench.clock.advance(SECOND_MS)
+    await read(bench, made, mark=Mark.DELETED)
+    await ground.store.notification_reads.told(before.reads)
+    (left,) = await ground.store.notification_reads.pending(10)
+    assert [(each.notification_id, each.at) for each in left.reads] == [(made.id, bench.now)]
+
+
 async def test_what_was_read_is_not_sent_any_more_where_it_still_waits(bench: Bench, ground: Ground) -> None:
-    """What was marked as unread again meanwhile is sent, and not told of."""
+    """What was marked as unread again meanwhile is sent, and not told of; an e-mail is sent all the same."""
     await registered(bench, "phone")
-    waits = await bench.accepted(scheduled_at=later(bench.now, HOUR_MS))
-    again = await bench.accepted(scheduled_at=later(bench.now, HOUR_MS))
-    await read(bench, waits, again)
+    waits, again, mailed = (notification(bench.now, scheduled_at=later(bench.now, HOUR_MS)) for _ in range(3))
+    mailed = replace(mailed, content=replace(mailed.content, channels=(ChannelStep("push"), ChannelStep("email"))))
+    await bench.accept(waits, again, mailed)
+    await read(bench, waits, again, mailed)
     await bench.store.feed.mark(marking(again, Mark.UNREAD, bench.now))
     await tell_reads(ground)
     assert await bench.status(waits) is NotificationStatus.CANCELLED
     assert await bench.status(again) is NotificationStatus.SCHEDULED
+    assert await bench.status(mailed) is NotificationStatus.SCHEDULED
     (push,) = await pushes(bench)
-    assert named(push) == [format_id(waits.id)]
+    assert named(push) == sorted([format_id(waits.id), format_id(mailed.id)])
 
 
 async def test_a_newer_push_takes_the_place_of_one_that_is_not_sent_yet_and_tells_both(

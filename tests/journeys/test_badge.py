@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.journeys.harness import Json, Service, running, until
 from tests.shows import shows
 
 pytestmark = pytest.mark.asyncio
+PAGE = Path(__file__).parents[2] / "docs" / "badges.md"
 
 
 async def devices(service: Service, user: str) -> dict[str, str]:
@@ -79,6 +81,13 @@ async def test_every_push_carries_the_number_of_unread_entries(tmp_path: Path) -
             assert [badge_of(push) for push in pushes] == [wanted] * 3
 
 
+def app_of_page() -> Json:
+    """The configuration that the page about badges begins with."""
+    (_, block, *_) = PAGE.read_text(encoding="utf-8").split("```yaml")
+    app: Json = yaml.safe_load(block.partition("```")[0])["apps"]["shop"]
+    return app
+
+
 async def silent(service: Service, made: dict[str, str]) -> dict[str, Json]:
     """The newest push that tells of reads, by platform; nothing until each device has one."""
     found = (await service.lab.ask("GET", "/received?limit=1000"))["received"]
@@ -105,7 +114,7 @@ def reads_of(push: Json) -> Any:
 async def test_what_is_read_on_one_device_goes_from_the_others_over_kill_9(tmp_path: Path) -> None:
     """S1-149: one silent push for all that was read, with the badge; the device that it was read on hears nothing."""
     async with running(tmp_path, start=False, workers=2) as service:
-        service.configure(workers=2, app={"inapp": {"badge": True, "dismiss": True}})
+        service.configure(workers=2, app=app_of_page())
         await service.start()
         made = await devices(service, "ann")
         sent = []

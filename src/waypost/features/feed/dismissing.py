@@ -27,6 +27,9 @@ TTL_MS: Final = DAY_MS
 EVERY_S: Final = 1.0
 """Seconds within which what a user reads is told together."""
 USERS_AT_ONCE: Final = 100
+ORDERS_AT_ONCE: Final = 1_000
+_SHOWN: Final = frozenset({"push", "apns", "fcm", "webpush", "unifiedpush", "inapp"})
+"""The channels of what is shown in an app or by a browser, as steps name them."""
 WHY: Final = "read on another device"
 
 
@@ -40,9 +43,9 @@ async def tell_reads(ground: Ground) -> None:
 
 async def _tell(ground: Ground, told: UserReads) -> None:
     now = ground.clock.now()
-    withdrawn = [Withdraw(told.app, each.notification_id, WHY) for each in told.reads if each.is_so]
-    if withdrawn:
-        await ground.work.amend(withdrawn, now)
+    orders = [Withdraw(told.app, each.id, WHY) for each in told.unsent if _is_only_shown(each)]
+    for start in range(0, len(orders), ORDERS_AT_ONCE):
+        await ground.work.amend(orders[start : start + ORDERS_AT_ONCE], now)
     (devices,) = await ground.devices.for_users([(told.app, told.user_id)])
     others = [each for each in devices if each.platform not in CONTACTS and each.device_id != _reader(told)]
     if others and told.recent:
@@ -50,6 +53,11 @@ async def _tell(ground: Ground, told: UserReads) -> None:
         await ground.work.accept([NewNotification(made)])
         await ground.work.amend([Supersede(told.app, Collapse(told.user_id, COLLAPSE_KEY), made.id)], now)
     await ground.store.notification_reads.told(told.reads)
+
+
+def _is_only_shown(notification: Notification) -> bool:
+    """Tell whether it goes to apps and browsers alone: an e-mail is more than a copy of what was read."""
+    return all(step.to in _SHOWN for step in notification.content.channels)
 
 
 def _reader(told: UserReads) -> str | None:

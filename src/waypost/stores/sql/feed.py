@@ -170,7 +170,7 @@ class SqlFeed:
 
     async def unread(self, queries: Sequence[UnreadQuery]) -> list[Unread]:
         """See Feed."""
-        return await self._database.read(lambda connection: [_unread(connection, query) for query in queries])
+        return await self._database.read_to_route(lambda connection: [_unread(connection, query) for query in queries])
 
     async def stamp(self, app: AppId, user_id: UserId) -> int | None:
         """See Feed."""

@@ -11,10 +11,14 @@ from typing import Final
 from msgspec import Struct
 
 from waypost.domain.ids import AppId, DeviceId, NotificationId, UserId
+from waypost.domain.notification import Notification
+from waypost.domain.status import FINAL
 from waypost.domain.time import Instant
+from waypost.ports.clock import Clock
 from waypost.stores.sql.added import AddedTable
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Connection
+from waypost.stores.sql.reading import Look, records
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
 TABLE: Final = AddedTable(
@@ -51,8 +55,6 @@ class Read(Struct, frozen=True):
     at: Instant
     device_id: DeviceId | None
     """The device where; None where nobody said."""
-    is_so: bool
-    """Whether it was not marked as unread since."""
 
 
 class UserReads(Struct, frozen=True):
@@ -61,6 +63,8 @@ class UserReads(Struct, frozen=True):
     app: AppId
     user_id: UserId
     reads: tuple[Read, ...]
+    unsent: tuple[Notification, ...]
+    """Those of them of which something may be unsent, and that were not marked as unread since."""
     recent: tuple[NotificationId, ...]
     """What the user has read last, the newest first: what is told, since a device hears the last message alone."""
 
@@ -68,33 +72,36 @@ class UserReads(Struct, frozen=True):
 class SqlNotificationReads:
     """The reads that are still to be told."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
+        self._clock = clock
 
     async def pending(self, users: int) -> list[UserReads]:
         """Return what is to be told of at most so many users, those who wait longest first."""
-        return await self._database.read(lambda connection: _pending(connection, users))
+        look = Look(self._clock.now(), None)
+        return await self._database.read(lambda connection: _pending(connection, users, look))
 
     async def told(self, reads: Sequence[Read]) -> None:
         """Delete *reads*, but for those that were marked anew meanwhile."""
         await self._database.commits.submit(_TELLING, reads, rows=len(reads))
 
 
-def _pending(connection: Connection, users: int) -> list[UserReads]:
-    return [_of_user(connection, *user) for user in connection.execute(_USERS, (users,)).fetchall()]
+def _pending(connection: Connection, users: int, look: Look) -> list[UserReads]:
+    found = connection.execute(_USERS, (users,)).fetchall()
+    return [_of_user(connection, AppId(app), UserId(user), look) for app, user in found]
 
 
-def _of_user(connection: Connection, app: str, user_id: str) -> UserReads:
+def _of_user(connection: Connection, app: AppId, user_id: UserId, look: Look) -> UserReads:
     rows = connection.execute(_OF_USER, (app, user_id)).fetchall()
+    found = records(connection, [row[0] for row in rows if row[3]], look)
+    unsent = [each.notification for each in found.values() if each.status not in FINAL]
+    reads = [_read(*row[:3]) for row in rows]
     recent = connection.execute(_RECENT, (app, user_id, RECENT_LIMIT)).fetchall()
-    reads = [_read(*row) for row in rows]
-    return UserReads(AppId(app), UserId(user_id), tuple(reads), tuple([NotificationId(one) for (one,) in recent]))
+    return UserReads(app, user_id, tuple(reads), tuple(unsent), tuple([NotificationId(one) for (one,) in recent]))
 
 
-def _read(notification_id: bytes, at: int, device_id: str | None, is_so: int) -> Read:
-    return Read(
-        NotificationId(notification_id), Instant(at), None if device_id is None else DeviceId(device_id), bool(is_so)
-    )
+def _read(notification_id: bytes, at: int, device_id: str | None) -> Read:
+    return Read(NotificationId(notification_id), Instant(at), None if device_id is None else DeviceId(device_id))
 
 
 def _tell(transaction: Transaction, batches: Sequence[Sequence[Read]]) -> list[None]:

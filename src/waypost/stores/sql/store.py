@@ -62,7 +62,7 @@ class Store:
         self.bulk_views = SqlBulkViews(database)
         self.opt_outs = SqlOptOuts(database)
         self.feed = SqlFeed(database, clock)
-        self.notification_reads = SqlNotificationReads(database)
+        self.notification_reads = SqlNotificationReads(database, clock)
         self.feed_secret = SqlFeedSecret(database)
         self.contact_proofs = SqlContactProofs(database)
         self.device_events = SqlDeviceEvents(database)
