@@ -13,6 +13,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from redis import Redis
 from yarl import URL
 
 from tests.journeys.harness import DEADLINE_S, Json, Service, running, until
@@ -214,6 +215,47 @@ async def writes(service: Service, user: str, halfway: asyncio.Event) -> tuple[l
             await said(service, "POST", f"/v1/users/{user}/feed/marks", {"mark": "read", "ids": [entry["id"]]})
             read.add(str(entry["id"]))
     return accepted, read
+
+
+@shows("S2-09", "S2-12", "S3-71")
+@pytest.mark.engines
+async def test_a_feed_over_redis_and_postgres_is_followed_and_never_stale_over_kill_9(
+    tmp_path: Path, postgres_url: str, redis_url: str
+) -> None:
+    """Workers find in Redis who holds whom, and read first pages there; one is killed."""
+    redis = {"redis": {"url": redis_url}, "cache": "redis"}
+    async with running(tmp_path, start=False, workers=2) as service:
+        service.configure(app={"inapp": {}}, feed={"ping_s": 0.5}, store={"url": postgres_url}, **redis)
+        await service.make_key()
+        await service.start()
+        messages: list[Json] = []
+        follows = asyncio.create_task(followed(service, "ann", ROUNDS, messages))
+        await until(has_any(messages), "the greeting")
+        accepted: list[str] = []
+        read: set[str] = set()
+        for n in range(ROUNDS):
+            body = {"user_id": "ann", "title": f"Number {n}", "channels": ["inapp"], "idempotency_key": str(n)}
+            accepted.append(str((await said(service, "POST", "/v1/notifications", body))["id"]))
+            page = await said(service, "GET", "/v1/users/ann/feed")
+            ids = [each["id"] for each in page["items"] if each["read_at"] is None]
+            if ids:
+                await said(service, "POST", "/v1/users/ann/feed/marks", {"mark": "read", "ids": ids})
+                read.update(ids)
+                for _ in range(3):
+                    page = await said(service, "GET", "/v1/users/ann/feed")
+                    assert all(each["read_at"] for each in page["items"] if each["id"] in ids), "what was confirmed"
+                    assert page["unread"] <= len(accepted) - len(read), "more may have come, but not what was read"
+            if n == ROUNDS // 2:
+                await service.kill(service.worker_pids()[0])
+        async with asyncio.timeout(DEADLINE_S):
+            await follows
+        entries = [each["entry"]["id"] for each in messages if each["type"] == "entry"]
+        assert (len(entries), sorted(entries)) == (ROUNDS, sorted(accepted))
+        async with service._session.get(service.url + "/metrics") as answer:
+            assert 'waypost_cache_lookups_total{cache="feed",result="hit"}' in await answer.text()
+        with Redis.from_url(redis_url) as client:
+            mailboxes = {each.decode().partition("gateway:")[2] for each in client.keys("waypost:gateway:*")}
+        assert len(mailboxes) >= 2, "each worker has one, and those of the killed end after a while"
 
 
 async def said(service: Service, method: str, path: str, body: Json | None = None) -> Json:
