@@ -4,7 +4,7 @@ import { Api, type Session } from "./api.js";
 import { Emitter } from "./emitter.js";
 import { Feed, type Folder } from "./feed.js";
 import { Live, type LiveState } from "./live.js";
-import type { Counts, Entry, LiveMessage } from "./messages.js";
+import type { Click, Counts, Entry, LiveMessage } from "./messages.js";
 import type { Problem } from "./problem.js";
 import { Push, type PushOptions } from "./push.js";
 import { sendReceipts } from "./receipts.js";
@@ -17,14 +17,6 @@ export interface Options extends Session {
   push?: PushOptions;
   /** Where things are kept; the browser's IndexedDB if left out. */
   storage?: Storage;
-}
-
-/** A click on a shown notification, as the service worker hands it to an open page. */
-export interface Click {
-  id: string;
-  link: string | null;
-  action: string | null;
-  data: Record<string, unknown>;
 }
 
 /** What a session tells. */

@@ -121,7 +121,8 @@ export class Feed extends Emitter<FeedEvents> {
   /** Mark all of the inbox up to the newest entry that is here. */
   markAll(mark: Mark): Promise<boolean> {
     const until = this.items[0]?.id;
-    return until === undefined ? Promise.resolve(true) : this.#mark({ mark, until }, () => true);
+    const here = new Set(this.items.map((each) => each.id)); // what comes meanwhile is not meant
+    return until === undefined ? Promise.resolve(true) : this.#mark({ mark, until }, (id) => here.has(id));
   }
 
   /** Take back a deletion. */

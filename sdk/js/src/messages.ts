@@ -58,3 +58,11 @@ export type LiveMessage =
   | MarkedMessage
   | { type: "fetch"; cursor: string }
   | { type: "reconnect"; within_s: number };
+
+/** A click on a shown notification, as the service worker hands it to an open page. */
+export interface Click {
+  id: string;
+  link: string | null;
+  action: string | null;
+  data: Record<string, unknown>;
+}

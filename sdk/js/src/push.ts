@@ -3,29 +3,11 @@
 import type { Api } from "./api.js";
 import { problemOf } from "./problem.js";
 import type { Storage } from "./storage.js";
+import { type DeviceToken, REGISTERED, type Registered, tokenOf, WAITING } from "./token.js";
 import { wait } from "./waiting.js";
 
 const ATTEMPTS = 3;
 const FIRST_WAIT_MS = 1_000;
-
-/** A token that the server does not have yet. */
-export const WAITING = "token";
-/** The token that it has, and the id it gave it. */
-export const REGISTERED = "registered";
-
-/** The address of a device at its push service. */
-export interface DeviceToken {
-  platform: "web" | "ios" | "android";
-  token: string;
-  keys?: { p256dh: string; auth: string };
-  device_info?: { model?: string; os_version?: string; app_version?: string };
-}
-
-/** What is remembered of the registration. */
-export interface Registered {
-  id: string;
-  token: string;
-}
 
 /** How this browser subscribes. */
 export interface PushOptions {
@@ -106,19 +88,4 @@ export class Push {
     await navigator.serviceWorker.register(worker);
     return navigator.serviceWorker.ready;
   }
-}
-
-/** Build what Waypost is told of a browser's subscription. */
-export function tokenOf(subscription: PushSubscription, appVersion?: string): DeviceToken {
-  const { endpoint = "", keys } = subscription.toJSON();
-  const { p256dh = "", auth = "" } = keys ?? {};
-  return { platform: "web", token: endpoint, keys: { p256dh, auth }, device_info: deviceInfo(appVersion) };
-}
-
-function deviceInfo(appVersion: string | undefined): NonNullable<DeviceToken["device_info"]> {
-  const agent = navigator.userAgent;
-  const model = /(Firefox|Edg|OPR|Chrome|Version)\/\d+/.exec(agent)?.[0] ?? "browser";
-  const system = /\(([^;)]+)(?:; ([^;)]+))?/.exec(agent);
-  const info = { model, os_version: (system?.[2] ?? system?.[1] ?? "unknown").slice(0, 128) };
-  return appVersion === undefined ? info : { ...info, app_version: appVersion };
 }

@@ -2,8 +2,8 @@
 
 import type { Api } from "./api.js";
 import { problemOf } from "./problem.js";
-import { REGISTERED, type Registered } from "./push.js";
 import type { Storage } from "./storage.js";
+import { REGISTERED, type Registered } from "./token.js";
 
 /** The key of what waits. */
 export const RECEIPTS = "receipts";

@@ -45,7 +45,7 @@ export class WaypostInbox extends HTMLElement {
   #list = h("ul", { class: "list", role: "list" });
   #empty = h("p", { class: "note", hidden: true });
   #spin = h("div", { class: "spin", role: "status" });
-  #sentinel = h("div");
+  #sentinel = h("div", { class: "end" });
   #toast = h("div", { class: "toast", role: "status", hidden: true });
   #says = h("div", { class: "quiet", "aria-live": "polite" });
   #slot = h("slot", { name: "preferences" });

@@ -66,6 +66,7 @@ time { color: var(--_muted); font-size: 12px; }
 .side { display: flex; padding: 8px 4px; align-items: start; color: var(--_muted); }
 .actions { grid-column: 1 / -1; display: flex; flex-wrap: wrap; gap: 8px; padding: 0 12px 12px 30px; padding-inline: 30px 12px; }
 .actions a { padding: 4px 10px; border: 1px solid var(--_border); border-radius: 8px; text-decoration: none; color: var(--_accent); }
+.end { height: 1px; }
 .note { padding: 40px 24px; text-align: center; color: var(--_muted); margin: 0; }
 .note svg { margin: 0 auto 12px; opacity: .6; }
 .problem { display: flex; align-items: center; gap: 8px; padding: 8px 16px; background: light-dark(#fdecec, #45221f); color: light-dark(#7a1420, #ffd9d5); }

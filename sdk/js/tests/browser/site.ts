@@ -14,8 +14,9 @@ export const ORIGIN = `http://localhost:${port}`;
 
 /** The strictest policy that a page of ours can have: no inline script or style, no eval, trusted types. */
 const POLICY =
-  `default-src 'none'; script-src 'self' ${url}; connect-src 'self' ${url} ${url!.replace("http", "ws")}; ` +
-  `img-src 'self' data:; style-src 'self'; require-trusted-types-for 'script'; trusted-types 'none'`;
+  `default-src 'none'; worker-src 'self'; script-src 'self' ${url}; connect-src 'self' ${url} ${url!.replace("http", "ws")}; ` +
+  `img-src 'self' data:; style-src 'self'`;
+const TRUSTED_TYPES = "; require-trusted-types-for 'script'; trusted-types 'none'";
 
 const STYLE = "body { margin: 0; padding: 12px; font-family: sans-serif; text-align: end; background: Canvas; color: CanvasText } :root { color-scheme: light dark }";
 
@@ -82,7 +83,8 @@ export class Site {
     this.#server = createServer((request, response) => {
       const { pathname, searchParams } = new URL(request.url!, ORIGIN);
       const file = this.files.get(pathname);
-      response.setHeader("content-security-policy", POLICY);
+      // A page that starts a worker by its address cannot do so under trusted types.
+      response.setHeader("content-security-policy", POLICY + (searchParams.has("script") ? "" : TRUSTED_TYPES));
       if (file) response.setHeader("content-type", file.type).end(file.body);
       else if (pathname === "/token") response.end(tokenOf(searchParams.get("user")!));
       else response.setHeader("content-type", "text/html; charset=utf-8").end(pageFor(searchParams));
@@ -100,7 +102,7 @@ function pageFor(said: URLSearchParams): string {
   const attributes = ["theme", "lang", "align"].map((each) => (said.has(each) ? ` ${each}="${said.get(each)}"` : ""));
   return `<!doctype html><html lang="${said.get("lang") ?? "en"}" dir="${said.get("dir") ?? "ltr"}"><head><meta charset="utf-8">
 <title>A site</title><meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/site.css"><link rel="icon" href="data:,">
-<script type="module" src="/site.js"></script></head><body><main><h1 hidden>A site</h1>
+<script type="module" src="${said.get("script") ?? "/site.js"}"></script></head><body><main><h1>A site</h1>
 <waypost-inbox url="${url}" user="${said.get("user")}"${attributes.join("")}>${said.get("inside") ?? ""}</waypost-inbox></main></body></html>`;
 }
 
