@@ -84,7 +84,8 @@ export class Site {
       const { pathname, searchParams } = new URL(request.url!, ORIGIN);
       const file = this.files.get(pathname);
       // A page that starts a worker by its address cannot do so under trusted types.
-      response.setHeader("content-security-policy", POLICY + (searchParams.has("script") ? "" : TRUSTED_TYPES));
+      const isTrusted = !file && !searchParams.has("script");
+      response.setHeader("content-security-policy", isTrusted ? POLICY + TRUSTED_TYPES : POLICY);
       if (file) response.setHeader("content-type", file.type).end(file.body);
       else if (pathname === "/token") response.end(tokenOf(searchParams.get("user")!));
       else response.setHeader("content-type", "text/html; charset=utf-8").end(pageFor(searchParams));
@@ -109,6 +110,12 @@ function pageFor(said: URLSearchParams): string {
 /** Start Debian's Chromium. */
 export function startBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
+}
+
+/** One call of the lab, which stands in for the push services. */
+export async function askLab<T = any>(method: string, path: string, body?: unknown): Promise<T> {
+  const answer = await fetch(process.env["LAB_ADMIN"]! + path, { method, body: body === undefined ? null : JSON.stringify(body) });
+  return (await answer.json()) as T;
 }
 
 const heard = new WeakMap<Page, string[]>();
