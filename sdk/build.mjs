@@ -37,5 +37,5 @@ export async function buildCore(folder) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   await buildPackages();
-  await buildServed(here("../src/waypost/features/feed/sdk"));
+  if (process.argv[2] !== "packages") await buildServed(here("../src/waypost/features/feed/sdk"));
 }

@@ -10,7 +10,7 @@ export default defineConfig({
           include: ["*/tests/browser/**/*.test.ts"],
           testTimeout: 60_000,
           hookTimeout: 60_000,
-          fileParallelism: false,
+          maxWorkers: 2, // a site's port each
         },
       },
     ],

@@ -1,6 +1,7 @@
 /** The service worker's side of web push: shows what comes, counts it, and says what became of it. */
 
 import type { Click } from "./messages.js";
+import { optional, type Pushed, pushedOf } from "./pushed.js";
 import { keepReceipt, type ReceiptEvent } from "./receipts.js";
 import { Recent } from "./recent.js";
 import { BrowserStorage, type Storage } from "./storage.js";
@@ -9,22 +10,6 @@ import { type DeviceToken, tokenOf, WAITING } from "./token.js";
 declare const self: ServiceWorkerGlobalScope;
 
 const SEEN = "seen";
-
-/** A push as Waypost sends it. */
-export interface Pushed {
-  waypost_id?: string;
-  kind?: string;
-  title?: string;
-  subtitle?: string;
-  body?: string;
-  image?: string;
-  icon?: string;
-  link?: string;
-  actions?: { action: string; title: string; icon?: string; link?: string }[];
-  badge?: number;
-  tag?: string;
-  data?: Record<string, unknown>;
-}
 
 /** What was read on other devices: the ids to take away, and the number that is left. */
 interface Reads {
@@ -145,31 +130,6 @@ export class PushWorker {
     await keepReceipt(this.#storage, { ...said, notification_id: pushed.waypost_id, ...token });
     await tellPages({ receipts: true });
   }
-}
-
-/** Read a push; of a declarative one, what the browser would have shown by itself. */
-export function pushedOf(data: PushMessageData | null): Pushed {
-  let said: Record<string, unknown>;
-  try {
-    said = (data?.json() ?? {}) as Record<string, unknown>;
-  } catch {
-    return { title: data?.text() ?? "" };
-  }
-  const { notification, app_badge } = said as { notification?: Pushed & { data?: Pushed }; app_badge?: number };
-  if (said["web_push"] !== 8030 || !notification) return said as Pushed;
-  const { navigate, data: own = {}, ...shown } = notification as Pushed & { navigate?: string; data?: Pushed };
-  return {
-    ...own,
-    ...shown,
-    data: (own as Pushed).data ?? {},
-    ...optional("link", navigate),
-    ...optional("badge", app_badge),
-    waypost_id: (said["waypost_id"] ?? (own as Pushed).waypost_id) as string,
-  };
-}
-
-function optional<Name extends string, Value>(name: Name, value: Value | undefined): { [key in Name]?: Value } {
-  return (value === undefined ? {} : { [name]: value }) as { [key in Name]?: Value };
 }
 
 /** Show a number on the app's icon, where the system has such a thing. */

@@ -1,6 +1,6 @@
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { complaintsOf, fill, newUser, open, send, settled, Site, startBrowser, WAYPOST } from "./site.js";
+import { complaintsOf, fill, newUser, open, ORIGIN, send, settled, Site, startBrowser, WAYPOST } from "./site.js";
 
 const site = new Site();
 let browser: Browser;
@@ -119,7 +119,7 @@ test("the core follows a feed in a worker", async () => {
     body: `window.heard = []; new Worker("/follow.js", { type: "module" }).onmessage = ({ data }) => heard.push(data);`,
   });
   const page = await context.newPage();
-  await page.goto(`http://localhost:${process.env["SITE_PORT"]}/?user=${newUser()}&script=/begin.js`);
+  await page.goto(`${ORIGIN}/?user=${newUser()}&script=/begin.js`);
   const heard = (what: string) => page.waitForFunction((said) => (window as any).heard?.includes(said), what);
   await heard("live");
   await send(user, "In a worker");

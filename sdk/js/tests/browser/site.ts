@@ -5,11 +5,13 @@ import { createServer, type Server } from "node:http";
 import { type BrowserContext, type Browser, chromium, type Page } from "playwright-core";
 
 /** What the Python side has started: a `waypost serve` that lets pages of `origin` call it. */
-const { WAYPOST_URL: url, WAYPOST_API_KEY: key, SITE_PORT: port, TOKEN_SECRET: secret } = process.env as Record<
+const { WAYPOST_URL: url, WAYPOST_API_KEY: key, SITE_PORTS: ports, TOKEN_SECRET: secret } = process.env as Record<
   string,
   string
 >;
 export const WAYPOST = url!;
+/** Files that run at once have a port each. */
+const port = ports!.split(",")[Number(process.env["VITEST_POOL_ID"]) - 1];
 export const ORIGIN = `http://localhost:${port}`;
 
 /** The strictest policy that a page of ours can have: no inline script or style, no eval, trusted types. */

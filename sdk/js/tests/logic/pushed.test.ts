@@ -3,7 +3,7 @@ import { afterEach, expect, test, vi } from "vitest";
 import { Problem, type ProblemKind, problemOf, refusal } from "../../src/problem.js";
 import { keepReceipt, sendReceipts } from "../../src/receipts.js";
 import { BrowserStorage } from "../../src/storage.js";
-import { pushedOf } from "../../src/sw.js";
+import { pushedOf } from "../../src/pushed.js";
 import { REGISTERED } from "../../src/token.js";
 import { backoffMs } from "../../src/waiting.js";
 import { textsOf } from "../../src/inbox/texts.js";
