@@ -121,6 +121,8 @@ export class WaypostInbox extends HTMLElement {
   }
 
   #setOpen(isOpen: boolean): void {
+    const room = window.innerHeight - this.#bell.getBoundingClientRect().bottom - 24;
+    this.#panel.style.setProperty("--_room", `${room}px`);
     this.#panel.hidden = !isOpen;
     this.#bell.setAttribute("aria-expanded", String(isOpen));
     if (isOpen) this.#end.observe(this.#sentinel);

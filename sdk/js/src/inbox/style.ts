@@ -33,12 +33,12 @@ svg { display: block; fill: none; stroke: currentColor; stroke-width: 1.8; strok
 }
 .panel {
   position: absolute; z-index: var(--waypost-z, 1000); inset-block-start: calc(100% + 8px); inset-inline-end: 0;
-  display: flex; flex-direction: column; width: var(--waypost-width, 380px); max-height: var(--waypost-height, min(560px, 80vh));
+  display: flex; flex-direction: column; width: var(--waypost-width, 380px); max-height: var(--waypost-height, min(560px, max(240px, var(--_room, 80vh))));
   background: var(--_background); color: var(--_text); border: 1px solid var(--_border); border-radius: var(--_radius);
   box-shadow: 0 12px 32px rgb(0 0 0 / 18%); overflow: hidden; text-align: start;
 }
 :host([align="start"]) .panel { inset-inline: 0 auto; }
-header { display: flex; align-items: center; gap: 4px; padding: 12px 8px 4px 16px; padding-inline: 16px 8px; }
+header { display: flex; align-items: center; gap: 4px; padding-block: 12px 4px; padding-inline: 16px 8px; }
 h2 { flex: 1; margin: 0; font-size: 16px; }
 .tools { display: flex; align-items: center; gap: 4px; padding: 0 12px 8px; border-block-end: 1px solid var(--_border); }
 .tools button { color: var(--_muted); }
@@ -64,7 +64,7 @@ li.unread { background: var(--_unread); }
 .image { max-width: 100%; max-height: 160px; margin-block-start: 6px; border-radius: 8px; }
 time { color: var(--_muted); font-size: 12px; }
 .side { display: flex; padding: 8px 4px; align-items: start; color: var(--_muted); }
-.actions { grid-column: 1 / -1; display: flex; flex-wrap: wrap; gap: 8px; padding: 0 12px 12px 30px; padding-inline: 30px 12px; }
+.actions { grid-column: 1 / -1; display: flex; flex-wrap: wrap; gap: 8px; padding-block: 0 12px; padding-inline: 38px 12px; }
 .actions a { padding: 4px 10px; border: 1px solid var(--_border); border-radius: 8px; text-decoration: none; color: var(--_accent); }
 .end { height: 1px; }
 .note { padding: 40px 24px; text-align: center; color: var(--_muted); margin: 0; }
