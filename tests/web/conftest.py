@@ -62,7 +62,7 @@ async def _in_browser(folder: Path) -> Report:
     async with running(folder, start=False, workers=1) as service:
         service.url = f"http://127.0.0.1:{service_port}"
         service.configure(
-            app={"inapp": {}, "issuers": {"site": _issuer(secret)}},
+            app={"inapp": {}, "issuers": {"site": issuer(secret)}},
             receipts={"secret_file": str(receipts), "in_every_push": True},
             rest={
                 "public_url": service.url,
@@ -74,7 +74,7 @@ async def _in_browser(folder: Path) -> Report:
         return await asyncio.to_thread(_vitest, "browser", folder / "results.json", given)
 
 
-def _issuer(secret: Path) -> dict[str, Any]:
+def issuer(secret: Path) -> dict[str, Any]:
     names = {"issuer": "https://site.example", "audience": "waypost", "algorithms": ["HS256"]}
     return names | {"secret": f"file:{secret}", "users": True, "scopes": ["read", "devices"]}
 

@@ -12,8 +12,9 @@ const LIMIT = 200;
 /** What happened to a shown notification. */
 export type ReceiptEvent = "displayed" | "opened" | "dismissed" | "action";
 
-/** A receipt that waits: `token` is the last part of a signed link. */
+/** A receipt that waits: `token` is the last part of a signed link, `key` tells it from others. */
 export interface WaitingReceipt {
+  key: string;
   event: ReceiptEvent;
   notification_id: string;
   token?: string;
@@ -21,24 +22,31 @@ export interface WaitingReceipt {
 }
 
 /** Keep a receipt for a page. */
-export async function keepReceipt(storage: Storage, receipt: WaitingReceipt): Promise<void> {
-  const waiting = (await storage.get<WaitingReceipt[]>(RECEIPTS)) ?? [];
-  await storage.set(RECEIPTS, [...waiting, receipt].slice(-LIMIT));
+export async function keepReceipt(storage: Storage, receipt: Omit<WaitingReceipt, "key">): Promise<void> {
+  const kept: WaitingReceipt = { ...receipt, key: String(Math.random()) };
+  await storage.update<WaitingReceipt[]>(RECEIPTS, (waiting = []) => [...waiting, kept].slice(-LIMIT));
 }
 
-/** Send what waits; what the server cannot take now waits on. */
+/** Send what waits; what the server cannot take yet waits on, as does what is added meanwhile. */
 export async function sendReceipts(api: Api, storage: Storage): Promise<void> {
-  const waiting = await storage.get<WaitingReceipt[]>(RECEIPTS);
   const registered = await storage.get<Registered>(REGISTERED);
-  if (!waiting?.length) return;
-  const receipts = waiting.flatMap(({ notification_id, token, ...said }): object[] => {
-    if (token) return [{ ...said, token }];
-    return registered ? [{ ...said, notification_id, device_id: registered.id }] : [];
-  });
+  const waiting = (await storage.get<WaitingReceipt[]>(RECEIPTS)) ?? [];
+  const going = waiting.filter(({ token }) => token || registered);
+  if (!going.length) return;
+  const receipts = going.map(({ key: _, notification_id, token, ...said }) =>
+    token ? { ...said, token } : { ...said, notification_id, device_id: registered!.id },
+  );
+  let done = going;
   try {
-    if (receipts.length) await api.call("POST", "/v1/receipts", { receipts });
+    const { results } = await api.call<Answer>("POST", "/v1/receipts", { receipts });
+    done = going.filter((_, n) => results[n]?.status !== "pending");
   } catch (thrown) {
     if (problemOf(thrown).isPassing) return;
   }
-  await storage.delete(RECEIPTS);
+  const keys = new Set(done.map(({ key }) => key));
+  await storage.update<WaitingReceipt[]>(RECEIPTS, (all = []) => all.filter(({ key }) => !keys.has(key)));
+}
+
+interface Answer {
+  results: { status: string | null }[];
 }

@@ -8,6 +8,8 @@ export interface Storage {
   get<T>(key: string): Promise<T | undefined>;
   set(key: string, value: unknown): Promise<void>;
   delete(key: string): Promise<void>;
+  /** Put what `change` makes of the value, with nobody else's change in between; what it made. */
+  update<T>(key: string, change: (value: T | undefined) => T): Promise<T>;
 }
 
 /** Keeps values in memory: where a browser keeps nothing, as some do in private windows. */
@@ -24,6 +26,12 @@ export class MemoryStorage implements Storage {
 
   async delete(key: string): Promise<void> {
     this.#values.delete(key);
+  }
+
+  async update<T>(key: string, change: (value: T | undefined) => T): Promise<T> {
+    const made = change(this.#values.get(key) as T | undefined);
+    this.#values.set(key, made);
+    return made;
   }
 }
 
@@ -42,6 +50,19 @@ export class BrowserStorage implements Storage {
 
   async delete(key: string): Promise<void> {
     await this.#do("readwrite", (table) => table.delete(key)).catch(() => this.#memory.delete(key));
+  }
+
+  update<T>(key: string, change: (value: T | undefined) => T): Promise<T> {
+    let made: T;
+    const act = (table: IDBObjectStore) => {
+      const read = table.get(key);
+      read.onsuccess = () => table.put((made = change(read.result as T | undefined)), key);
+      return read;
+    };
+    return this.#do("readwrite", act).then(
+      () => made,
+      () => this.#memory.update(key, change),
+    );
   }
 
   async #do<T>(mode: IDBTransactionMode, act: (table: IDBObjectStore) => IDBRequest): Promise<T> {

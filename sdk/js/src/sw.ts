@@ -85,9 +85,12 @@ export class PushWorker {
 
   async #isNew(id: string | undefined): Promise<boolean> {
     if (id === undefined) return true;
-    const seen = new Recent(await this.#storage.get<string[]>(SEEN));
-    const isNew = seen.add(id);
-    await this.#storage.set(SEEN, seen.list());
+    let isNew = false;
+    await this.#storage.update<string[]>(SEEN, (ids) => {
+      const seen = new Recent(ids);
+      isNew = seen.add(id);
+      return seen.list();
+    });
     return isNew;
   }
 

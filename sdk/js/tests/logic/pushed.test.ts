@@ -77,7 +77,7 @@ test("waits double up to half a minute, and differ from browser to browser", () 
 
 test("receipts that the worker kept are sent with the token of the page, and only once", async () => {
   const storage = new BrowserStorage();
-  const calls = serve(() => ({ status: 200 }));
+  const calls = serve(() => ({ status: 200, body: { results: [{ status: "delivered" }, { status: null }] } }));
   await storage.set(REGISTERED, { id: "device-1", token: "t" });
   await keepReceipt(storage, { event: "displayed", notification_id: "one" });
   await keepReceipt(storage, { event: "opened", notification_id: "two", token: "signed" });
@@ -99,7 +99,24 @@ test("receipts wait on while the server takes none", async () => {
   await keepReceipt(storage, { event: "displayed", notification_id: "one" });
   serve(() => ({ status: 503 }));
   await sendReceipts(new Api(SESSION), storage);
-  const calls = serve(() => ({ status: 200 }));
+  serve(() => ({ status: 200, body: { results: [{ status: "pending" }] } }));
+  await sendReceipts(new Api(SESSION), storage);
+  const calls = serve(() => ({ status: 200, body: { results: [{ status: "delivered" }] } }));
+  await sendReceipts(new Api(SESSION), storage);
   await sendReceipts(new Api(SESSION), storage);
   expect(calls.length).toBe(1);
+});
+
+test("a receipt that is kept while others are sent is sent next", async () => {
+  const storage = new BrowserStorage();
+  await storage.set(REGISTERED, { id: "device-1", token: "t" });
+  await keepReceipt(storage, { event: "displayed", notification_id: "one" });
+  serve(async () => {
+    await keepReceipt(storage, { event: "opened", notification_id: "one" });
+    return { status: 200, body: { results: [{ status: "delivered" }] } };
+  });
+  await sendReceipts(new Api(SESSION), storage);
+  const calls = serve(() => ({ status: 200, body: { results: [{ status: "opened" }] } }));
+  await sendReceipts(new Api(SESSION), storage);
+  expect(calls.map((each) => each.body.receipts[0].event)).toEqual(["opened"]);
 });
