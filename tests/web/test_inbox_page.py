@@ -1,4 +1,4 @@
-"""The page "Add an inbox to your site in five minutes", followed as it stands there, on free ports."""
+"""What a newcomer sees of the inbox: the page of `make run`, and "Add an inbox to your site in five minutes"."""
 
 from __future__ import annotations
 
@@ -24,6 +24,19 @@ await page.getByRole("button", { name: "Notifications", exact: true }).waitFor()
 console.log("open");
 await page.getByRole("button", { name: "Notifications, 1 unread" }).click();
 await page.getByText("Your parcel is here", { exact: true }).waitFor();
+await browser.close();
+"""
+SHOP: Final = """
+import { chromium } from "playwright-core";
+const browser = await chromium.launch({ executablePath: process.argv[1], args: ["--no-sandbox"] });
+const page = await browser.newPage();
+await page.goto(process.argv[2]);
+await page.getByText("user-1").waitFor();
+await page.getByRole("checkbox").check();
+await page.getByRole("button", { name: "Send" }).click();
+await page.getByText("ms after the click").waitFor();
+await page.getByRole("button", { name: "Notifications, 1 unread" }).click();
+await page.getByRole("dialog").getByText("Your parcel is here", { exact: true }).waitFor();
 await browser.close();
 """
 
@@ -66,6 +79,24 @@ def test_an_inbox_is_added_as_the_page_says(sdk: Path, followed: tuple[Path, dic
         finally:
             running.kill()
             running.wait()
+
+
+def test_make_run_has_a_page_with_a_live_inbox(sdk: Path) -> None:
+    if not Path(CHROMIUM).exists():
+        pytest.skip("needs Debian's chromium")
+    command = [sys.executable, "-u", "-m", "waypost.cli", "demo"]
+    with subprocess.Popen(command, env=CLEAN, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as demo:
+        assert demo.stdout is not None
+        said = iter(demo.stdout)
+        page = next((line.split()[2] for line in said if "the inbox" in line), None)
+        try:
+            assert page is not None
+            walk = ["node", "--input-type=module", "-e", SHOP, CHROMIUM, page]
+            ended = subprocess.run(walk, cwd=sdk, capture_output=True, text=True, check=False)
+            assert ended.returncode == 0, ended.stderr
+        finally:
+            demo.terminate()
+            demo.stdout.read()
 
 
 def shell(commands: str, folder: Path, environ: dict[str, str]) -> None:

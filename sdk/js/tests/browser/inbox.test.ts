@@ -48,6 +48,24 @@ test("what is sent appears at once, with its count, under the strictest content 
   expect(complaintsOf(page)).toEqual([]);
 });
 
+test("only the files for pages are handed out", async () => {
+  const statuses = ["inbox.js", "worker.js", "parts.py", "..%2Fparts.py"].map(async (name) => (await fetch(`${WAYPOST}/sdk/${name}`)).status);
+  expect(await Promise.all(statuses)).toEqual([200, 200, 404, 404]);
+});
+
+test("the look is the page's to change: by variables and by parts", async () => {
+  const page = await open(context, newUser());
+  await bell(page).click();
+  await page.evaluate(() => {
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync("waypost-inbox { --waypost-background: rgb(1, 2, 3) } waypost-inbox::part(title) { color: rgb(4, 5, 6) }");
+    document.adoptedStyleSheets = [sheet];
+  });
+  const colour = (part: string, name: string) => page.locator(`waypost-inbox [part=${part}]`).evaluate((each, name) => getComputedStyle(each).getPropertyValue(name), name);
+  expect(await colour("panel", "background-color")).toBe("rgb(1, 2, 3)");
+  expect(await colour("title", "color")).toBe("rgb(4, 5, 6)");
+});
+
 test("pages load while scrolling, each once, and none past the end", async () => {
   const user = newUser();
   await fill(user, 45);
