@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import hashlib
 import os
 import secrets
@@ -19,6 +20,7 @@ from tests.journeys.harness import Service, running
 from tests.web.report import Report
 
 SDK: Final = Path(__file__).resolve().parents[2] / "sdk"
+LOCK: Final = SDK.parent / ".cache" / "sdk.lock"
 CHROMIUM: Final = "/usr/bin/chromium"
 OLDEST_NODE: Final = 20
 FILES_AT_ONCE: Final = 2
@@ -31,12 +33,22 @@ def sdk() -> Path:
     is_there = node is not None and shutil.which("npm") is not None and _version(node) >= OLDEST_NODE
     if not is_there and os.environ.get("CI") != "true":
         pytest.skip(f"needs Node.js {OLDEST_NODE} or newer, with npm")
-    stamp, wanted = SDK / "node_modules" / ".installed", hashlib.sha256((SDK / "package-lock.json").read_bytes())
-    if not stamp.exists() or stamp.read_text() != wanted.hexdigest():
-        _run("npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
-        stamp.write_text(wanted.hexdigest())
-    _run("npm", "run", "--silent", "packages")
+    LOCK.parent.mkdir(exist_ok=True)
+    with LOCK.open("w") as lock:  # runners side by side share the folder
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _unless_done("installed", [SDK / "package-lock.json"], "ci", "--no-audit", "--no-fund", "--ignore-scripts")
+        sources = [SDK / "build.mjs", *sorted(SDK.glob("*/src/**/*.ts"))]
+        _unless_done("built", sources, "run", "--silent", "packages")
     return SDK
+
+
+def _unless_done(what: str, made_of: list[Path], *arguments: str) -> None:
+    stamp = SDK / "node_modules" / f".{what}"
+    wanted = hashlib.sha256(b"".join(path.read_bytes() for path in made_of)).hexdigest()
+    if not stamp.exists() or stamp.read_text() != wanted:
+        ended = subprocess.run(["npm", *arguments], cwd=SDK, capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, f"npm {' '.join(arguments)}\n{ended.stdout}\n{ended.stderr}"
+        stamp.write_text(wanted)
 
 
 @pytest.fixture(scope="session")
@@ -101,11 +113,6 @@ def _vitest(project: str, record: Path, environ: Mapping[str, str]) -> Report:
         check=False,
     )
     return Report(record, ended.stdout)
-
-
-def _run(*command: str) -> None:
-    ended = subprocess.run(command, cwd=SDK, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, f"{' '.join(command)}\n{ended.stdout}\n{ended.stderr}"
 
 
 def _version(node: str) -> int:
