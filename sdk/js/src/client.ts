@@ -8,6 +8,7 @@ import type { Click, Counts, Entry, LiveMessage } from "./messages.js";
 import type { Problem } from "./problem.js";
 import { Push, type PushOptions } from "./push.js";
 import { sendReceipts } from "./receipts.js";
+import { takeAway } from "./shown.js";
 import { BrowserStorage, type Storage } from "./storage.js";
 import { Tabs } from "./tabs.js";
 
@@ -72,9 +73,12 @@ export class Waypost extends Emitter<Events> {
 
   /** A list of its own of part of the feed, followed like the feed; give it back to `drop`. */
   view(folder: Folder): Feed {
-    const feed = new Feed(this.#api, this.#storage, folder);
+    const feed = new Feed(this.#api, this.#storage, folder, () => this.push.deviceId);
     feed.on("problem", (problem) => this.emit("problem", problem));
-    feed.on("marked", (marked) => this.#views.forEach((each) => each === feed || each.take(marked)));
+    feed.on("marked", (marked) => {
+      for (const each of this.#views) if (each !== feed) each.take(marked);
+      if (marked.mark !== "seen") void this.#clear(marked.ids ?? [], marked.unread);
+    });
     this.#views.add(feed);
     return feed;
   }
@@ -129,6 +133,13 @@ export class Waypost extends Emitter<Events> {
     const { message } = said;
     if ("cursor" in message) this.#live.cursor = message.cursor;
     for (const view of this.#views) view.take(message);
+    if (message.type === "marked" && message.mark !== "seen") void this.#clear(message.ids ?? [], message.unread);
+  }
+
+  /** Take what was read from the screen, too: this browser is not told of it by a push. */
+  async #clear(ids: readonly string[], unread: number): Promise<void> {
+    const registration = await navigator.serviceWorker?.getRegistration();
+    if (registration) await takeAway(registration, ids, unread);
   }
 
   /** Take what the service worker says. */

@@ -56,6 +56,7 @@ export class Feed extends Emitter<FeedEvents> {
   #api: Api;
   #storage: Storage;
   #folder: Folder;
+  #deviceId: () => string | undefined;
   #next: string | null = null;
   #recent = new Recent();
   #isFollowed = false;
@@ -69,11 +70,12 @@ export class Feed extends Emitter<FeedEvents> {
   #keeping: Promise<void> | undefined;
   #isEnded = false;
 
-  constructor(api: Api, storage: Storage, folder: Folder = "inbox") {
+  constructor(api: Api, storage: Storage, folder: Folder = "inbox", deviceId: () => string | undefined = () => undefined) {
     super();
     this.#api = api;
     this.#storage = storage;
     this.#folder = folder;
+    this.#deviceId = deviceId;
   }
 
   /** Whether there are older entries to load. */
@@ -231,8 +233,7 @@ export class Feed extends Emitter<FeedEvents> {
     const changes = changesOf(before, after);
     this.#become(after, changes.reduce((sum, [was, is]) => counted(sum, was, is), counted(this.counts, undefined, back)));
     this.#marks.add(concerns);
-    const path = this.#api.path("feed/marks");
-    const posting = this.#line.then(() => this.#api.call<Counts>("POST", path, body));
+    const posting = this.#line.then(() => this.#post(body));
     this.#line = posting.catch(() => undefined);
     try {
       const counts = await posting;
@@ -247,6 +248,13 @@ export class Feed extends Emitter<FeedEvents> {
       this.emit("problem", problemOf(thrown));
       return false;
     }
+  }
+
+  /** Say what was marked, and on which device: that one is not told of it by a push. */
+  #post(body: Marking): Promise<Counts> {
+    const device = this.#deviceId();
+    const said = device === undefined ? body : { ...body, device_id: device };
+    return this.#api.call<Counts>("POST", this.#api.path("feed/marks"), said);
   }
 
   #changed(mark: Mark, concerns: Concerns): Entry[] {

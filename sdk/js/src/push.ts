@@ -21,6 +21,8 @@ export interface PushOptions {
 
 /** Manages the token. */
 export class Push {
+  /** The id of this browser at Waypost, once it is registered. */
+  deviceId: string | undefined;
   #api: Api;
   #storage: Storage;
   #options: PushOptions | undefined;
@@ -43,6 +45,7 @@ export class Push {
 
   /** Register what there is, without asking anybody: at every start, at login, and when the browser has renewed it. */
   async start(): Promise<boolean> {
+    this.deviceId = (await this.#storage.get<Registered>(REGISTERED))?.id;
     const subscription = await this.#subscription();
     const token = subscription ? tokenOf(subscription, this.#options?.appVersion) : undefined;
     const waiting = await this.#storage.get<DeviceToken>(WAITING);
@@ -56,6 +59,7 @@ export class Push {
     for (let attempt = 1; ; attempt++) {
       try {
         const { data } = await this.#api.call<{ data: { id: string } }>("POST", "/api/tokens", token);
+        this.deviceId = data.id;
         await this.#storage.set(REGISTERED, { id: data.id, token: token.token } satisfies Registered);
         await this.#storage.delete(WAITING);
         return true;
@@ -71,6 +75,7 @@ export class Push {
     const registered = await this.#storage.get<Registered>(REGISTERED);
     await this.#storage.delete(WAITING);
     await this.#storage.delete(REGISTERED);
+    this.deviceId = undefined;
     if (!registered) return;
     try {
       await this.#api.call("DELETE", `/api/tokens/${encodeURIComponent(registered.id)}`);

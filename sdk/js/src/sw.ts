@@ -4,6 +4,7 @@ import type { Click } from "./messages.js";
 import { optional, type Pushed, pushedOf } from "./pushed.js";
 import { keepReceipt, type ReceiptEvent } from "./receipts.js";
 import { Recent } from "./recent.js";
+import { setBadge, takeAway } from "./shown.js";
 import { BrowserStorage, type Storage } from "./storage.js";
 import { type DeviceToken, tokenOf, WAITING } from "./token.js";
 
@@ -48,7 +49,7 @@ export class PushWorker {
   async push(event: PushEvent): Promise<void> {
     const pushed = pushedOf(event.data);
     const reads = pushed.data?.["waypost"] as Reads | undefined;
-    if (reads) await this.#takeAway(reads);
+    if (reads) await takeAway(self.registration, reads.reads ?? [], reads.badge);
     const isShownByBrowser = "notification" in event && !!event.notification; // declarative: left to it
     if (pushed.title || pushed.body) {
       if (!(await this.#isNew(pushed.waypost_id))) return;
@@ -107,13 +108,6 @@ export class PushWorker {
     await self.registration.showNotification(title ?? body ?? "", options);
   }
 
-  async #takeAway({ reads = [], badge }: Reads): Promise<void> {
-    for (const shown of await self.registration.getNotifications()) {
-      if (reads.includes((shown.data as Pushed | null)?.waypost_id ?? "")) shown.close();
-    }
-    await setBadge(badge);
-  }
-
   #clickOf(pushed: Pushed, action: string): Click {
     const button = pushed.actions?.find((each) => each.action === action);
     const link = button?.link ?? pushed.link ?? this.#options.linkOf?.(pushed) ?? null;
@@ -133,12 +127,6 @@ export class PushWorker {
     await keepReceipt(this.#storage, { ...said, notification_id: pushed.waypost_id, ...token });
     await tellPages({ receipts: true });
   }
-}
-
-/** Show a number on the app's icon, where the system has such a thing. */
-async function setBadge(badge: number | undefined): Promise<void> {
-  if (badge === undefined || !("setAppBadge" in navigator)) return;
-  await (badge ? navigator.setAppBadge(badge) : navigator.clearAppBadge()).catch(() => undefined);
 }
 
 /** Bring the page of a link to the front: the one that shows it already, else a new one. */

@@ -189,6 +189,22 @@ test("what was read elsewhere is taken away, and the badge is set", async () => 
   expect(await worker.evaluate(() => (self as any).badges)).toEqual([2, 1]);
 });
 
+test("what is read in a page goes from the screen of this browser, too", async () => {
+  await openApp();
+  await enable();
+  const { id, payload } = await sent();
+  await sent({ title: "Another" }); // so that something is left to read
+  await deliver(payload);
+  await deliver({ waypost_id: "other", kind: "visible", title: "Other" });
+  await settled(async () => (await shown()).length === 2);
+  await settled(() => page.evaluate((id) => (window as any).client.feed.items.some((each: any) => each.id === id), id));
+  const marking = page.waitForRequest((request) => request.url().endsWith("/feed/marks"));
+  await page.evaluate((id) => (window as any).client.feed.mark("read", [id]), id);
+  expect((await marking).postDataJSON().device_id).toBe((await devices())[0].device_id);
+  await settled(async () => (await shown()).length === 1);
+  expect((await shown())[0]!.title).toBe("Other");
+});
+
 test("a button opens its own link and says which it was; what is put away is reported, too", async () => {
   await openApp();
   const worker = await enable();
