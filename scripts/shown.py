@@ -10,7 +10,7 @@ from typing import Final
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "internals" / "requirements.md"
 REAL: Final = re.compile(
-    r"^tests/(journeys|faults|adapters/(sql|stream|redis|cassandra|kafka|services))/|"
+    r"^tests/((journeys|faults|adapters/(sql|stream|redis|cassandra|kafka|services))/|web/test_browser\.)|"
     r"\[[^\]]*\b(sqlite|postgres|claims|outbox|published|log|cassandra|redis|kafka)\b"
 )
 """A test on a real store: by its folder, or by the store that it was given."""

@@ -24,7 +24,8 @@ NOTHING_COLLECTED = 5
 SLOWEST = 20
 """Tests that are named with their time at the end."""
 
-# Independent HTTP/2 servers, a load generator, a compiler, an installer of judges, stores: command -> Debian package.
+# Independent HTTP/2 servers, a load generator, a compiler, an installer of judges, a browser, stores:
+# command -> Debian package.
 PROGRAMS = {
     "nghttpd": "nghttp2-server",
     "h2load": "nghttp2-client",
@@ -37,6 +38,7 @@ PROGRAMS = {
     "python3-config": "python3-dev",
     "mvn": "maven",
     "javac": "default-jdk-headless",
+    "chromium": "chromium",
     "redis-server": "redis-server",
     "firefox-esr": "firefox-esr",
     "pg_createcluster": "postgresql",  # its own programs are not on the path
@@ -56,7 +58,7 @@ class Group:
     """Which tests of the folders: pytest's expression over marks."""
 
 
-# The budgets add up to 24 of the 25 minutes that the whole suite may take.
+# The budgets add up to 25 of the 25 minutes that the whole suite may take.
 SET_UP = Group("set-up", 180, ())
 ENGINES = (
     "tests/adapters/sql",
@@ -89,7 +91,7 @@ GROUPS = (
         ),
         select="not long and not engines",
     ),
-    Group("browsers", 40, ("tests/browsers",)),
+    Group("browsers", 100, ("tests/browsers", "tests/web")),
     Group("journeys", 330, ("tests/journeys",), side_by_side=("-n", "3", "--dist", "worksteal")),
 )
 

@@ -19,6 +19,7 @@ from waypost.cli.children import Children
 from waypost.cli.printing import colored, console
 
 if TYPE_CHECKING:
+    from waypost.cli.demo_site import DemoSite
     from waypost.cli.lab_admin import LabAdmin
     from waypost.client import Client, NotificationView, Submission, SubmittedDevice
 
@@ -44,6 +45,7 @@ class Running(Struct, frozen=True):
     admin_url: str
     client: Client
     lab: LabAdmin
+    site: DemoSite
 
 
 @click.command(short_help="Start everything here and send one notification to three devices.")
@@ -75,6 +77,7 @@ def demo(once: bool) -> None:
 
 def _start(folder: Path, children: Children) -> Running:
     from waypost.bootstrap.registry import load
+    from waypost.cli.demo_site import DemoSite
     from waypost.cli.keys import make_key
     from waypost.cli.lab_admin import LabAdmin
     from waypost.client import Client
@@ -86,15 +89,16 @@ def _start(folder: Path, children: Children) -> Running:
     lab = children.start("lab", ["lab", "--directory", str(folder / "lab"), *ports], environ)
     out.print(f"   the lab stands in for Apple at {lab['apns']}, Google at {lab['fcm']}, browsers at {lab['webpush']}")
     path = folder / "waypost.yaml"
-    path.write_text(yaml.safe_dump(_configuration(lab), sort_keys=False))
+    site = DemoSite(USER)
+    path.write_text(yaml.safe_dump(_configuration(lab, site, folder), sort_keys=False))
     key, _ = asyncio.run(make_key(load(path, environ), APP, "demo"))
     serve = children.start("waypost", ["serve", "--config", str(path)], environ)
     out.print(f"   Waypost answers at {serve['url']}, with {serve['workers']} workers on one SQLite file")
     client = Client(serve["url"], key)
-    return Running(folder, serve["url"], key, lab["admin"], client, LabAdmin(lab["admin"]))
+    return Running(folder, serve["url"], key, lab["admin"], client, LabAdmin(lab["admin"]), site)
 
 
-def _configuration(lab: dict[str, Any]) -> dict[str, Any]:
+def _configuration(lab: dict[str, Any], site: DemoSite, folder: Path) -> dict[str, Any]:
     """Build the file as an operator would write it; the lab's addresses take the place of the providers'."""
     files = Path(lab["directory"])
     ca_file = str(files / "ca.pem")
@@ -103,8 +107,10 @@ def _configuration(lab: dict[str, Any]) -> dict[str, Any]:
     fcm = {"service_account_file": str(files / "fcm.json"), "endpoint": lab["fcm"], "ca_file": ca_file}
     webpush = {"vapid_private_key_file": str(files / "vapid.pem"), "subject": "mailto:ops@example.com"}
     push = webpush | {"allow_endpoints": [lab["webpush"]], "ca_file": ca_file}
-    apps = {APP: {"apns": apns, "fcm": fcm, "webpush": push}}
-    return {"store": "sqlite:///waypost.db", "listen": "127.0.0.1:0", "workers": 2, "apps": apps}
+    users = {"inapp": {}, "issuers": {"shop": site.issuer(folder)}}
+    apps = {APP: {"apns": apns, "fcm": fcm, "webpush": push, **users}}
+    listen = {"listen": "127.0.0.1:0", "rest": {"cors_origins": [site.origin]}}
+    return {"store": "sqlite:///waypost.db", "workers": 2, **listen, "apps": apps}
 
 
 def _travel(running: Running) -> bool:
@@ -167,7 +173,9 @@ def _all_sent(detail: NotificationView) -> bool:
 
 def _stay(running: Running, children: Children) -> None:
     out = console()
+    running.site.start(running.url, lambda said: _send_form(running.client, said))
     out.print("\n[bold]6. Go on yourself[/]")
+    out.print(f"   the inbox    {running.site.origin}  [bold]open it in a browser, and send to yourself[/]")
     out.print(f"   API          {running.url}")
     out.print(f"   reference    {running.url}/docs")
     out.print(f"   lab          {running.admin_url}")
@@ -176,6 +184,14 @@ def _stay(running: Running, children: Children) -> None:
     out.print(f'   {_this_command()} send {USER} --title "Hello again" --wait')
     out.print("   Stop with Ctrl-C.")
     children.wait()
+
+
+def _send_form(client: Client, said: dict[str, Any]) -> str:
+    """Send what the page's form says, as the shop's backend."""
+    channels: list[Any] = ["inapp", *(["push"] if said.get("push") else [])]
+    content = {name: said[name] for name in ("title", "body", "link") if said.get(name)}
+    submission: Any = {"user_id": USER, "channels": channels, "dedup_window": 0, **content}
+    return client.send(submission)["id"]
 
 
 def _this_command() -> str:

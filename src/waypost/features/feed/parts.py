@@ -11,7 +11,7 @@ from waypost.domain.credential import channel_of
 from waypost.domain.moves import DeliveryMoved
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
-from waypost.features.feed import live_routes
+from waypost.features.feed import live_routes, sdk_routes
 from waypost.features.feed.badges import facts, is_used, render
 from waypost.features.feed.dismissing import EVERY_S, tell_reads
 from waypost.features.feed.routes import ROUTES
@@ -59,7 +59,7 @@ async def empty(ground: Ground, erasure: Erasure) -> None:
 
 PARTS = Parts(
     tables=(TABLE, STAMPS, SECRET, READS),
-    routes=(*ROUTES, *live_routes.ROUTES),
+    routes=(*ROUTES, *live_routes.ROUTES, *sdk_routes.ROUTES),
     tags={"Feed": "What a user finds in the app."},
     readers={"feed": bring},
     prompt=has_feeds,
