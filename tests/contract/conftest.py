@@ -22,7 +22,7 @@ from tests.contract.balanced import check_balance
 from tests.contract.bench import Bench, begin_ids
 from tests.contract.claims import ClaimsUnderTest
 from tests.contract.clock import START
-from tests.contract.log import LogUnderTest
+from tests.contract.log import LogUnderTest, opened_log
 from tests.contract.log import settings_of as log_settings_of
 from tests.contract.log_clients import LogTopics
 from tests.contract.promised import APART, ENGINES, IN_MEMORY_OR_FILE, STORES, needed_by
@@ -176,11 +176,8 @@ async def ledger_store(
 @asynccontextmanager
 async def empty_log(folder: Path, empty_database: Path, topics: LogTopics) -> AsyncIterator[LogUnderTest]:
     """A group that begins at the end of the topics, and an empty ledger."""
-    under_test = LogUnderTest(Path(shutil.copy(empty_database, folder / "waypost.db")), topics)
-    await under_test.open()
-    yield under_test
-    await check_balance(under_test)
-    await under_test.close()
+    async with opened_log(f"sqlite:///{shutil.copy(empty_database, folder / 'waypost.db')}", topics) as under_test:
+        yield under_test
 
 
 @asynccontextmanager

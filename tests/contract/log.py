@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -27,6 +27,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # its types do
     OffsetSpec,
 )
 
+from tests.contract.balanced import check_balance
 from tests.contract.log_clients import LogTopics
 from tests.contract.sql import SqlUnderTest
 from waypost.domain.amendment import Amended, Amendment, Withdraw
@@ -79,8 +80,9 @@ async def ends_of(admin: AdminClient, places: Sequence[PartitionRef]) -> dict[Pa
 class LogUnderTest(SqlUnderTest):
     """The log stack; its group begins at the end of what other tests left in the topics."""
 
-    def __init__(self, database: Path, topics: LogTopics) -> None:
-        super().__init__(f"sqlite:///{database}")
+    def __init__(self, url: str, topics: LogTopics) -> None:
+        """Record into the database of *url*."""
+        super().__init__(url)
         self._kafka = msgspec.structs.replace(topics.settings, group=f"{topics.settings.prefix}{uuid.uuid4().hex}")
         self.topics = TopicNames(self._kafka)
         self._logs: dict[int, Log] = {}
@@ -278,8 +280,7 @@ class Attentive:
     async def lease(self, lane: Lane, n: int, until: Instant) -> Lease:
         """See Work."""
         await self._under_test.caught_up()
-        lease = await self._work.lease(lane, n, until)
-        return lease if lease.items else await self._work.lease(lane, n, until)
+        return await self._work.lease(lane, n, until)
 
     async def extend(self, lease: Lease, until: Instant) -> bool:
         """See Work."""
@@ -337,3 +338,13 @@ class Recorded:
             return await getattr(self._reads, name)(*arguments)
 
         return read
+
+
+@asynccontextmanager
+async def opened_log(url: str, topics: LogTopics) -> AsyncIterator[LogUnderTest]:
+    """A group that begins at the end of the topics; the ledger of *url* is empty, and adds up in the end."""
+    under_test = LogUnderTest(url, topics)
+    await under_test.open()
+    yield under_test
+    await check_balance(under_test)
+    await under_test.close()

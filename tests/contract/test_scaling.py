@@ -22,6 +22,8 @@ pytestmark = pytest.mark.asyncio
 USERS = [UserId(f"user-{n}") for n in range(120)]
 ROOM = 10
 """As much as a worker leases at a time."""
+ALONE = len(USERS) // ROOM
+"""The rounds of one worker."""
 Settle = Callable[[WorkItem], Settled]
 
 
@@ -67,5 +69,4 @@ async def test_twice_the_workers_need_half_the_rounds(
 ) -> None:
     """Up to what is left over, where users are divided by shards (requirements S1-104 and S1-120)."""
     took = await work([Bench(store, worker) for worker in await store.open_workers(count)])
-    alone = len(USERS) // ROOM
-    assert alone / count <= took <= alone / count * 1.75
+    assert ALONE / count <= took <= ALONE / count * 1.75

@@ -15,6 +15,8 @@ from waypost.bench.programs import OWN, gateway
 from waypost.bench.stack import running
 
 USERS, WARM_UP, COUNT = 80, 80, 160
+P50_MS = 500
+"""The median that is wanted (requirements S1-130); a machine that has much else to do needs 65 ms."""
 
 
 def test_every_request_of_the_kernel_is_answered(tmp_path: Path) -> None:
@@ -39,3 +41,4 @@ def test_the_ledger_balances_after_a_run(table: AddRow) -> None:
     assert COUNT * 2 < seen.deliveries <= COUNT * 5 // 2, "2.5 devices each, less those that the first runs found dead"
     assert seen.own_us > 0
     assert late.submitted == 20
+    assert late.p50_ms <= P50_MS

@@ -1,4 +1,4 @@
-"""What every sender of Waypost must do, at Huawei as the lab plays it."""
+"""The contract of all senders of Waypost, held at Huawei as the lab plays it."""
 
 from waypost.contract import SenderContract
 

@@ -1,4 +1,4 @@
-"""What is Huawei's own: its codes, its access tokens, and what it is told of a notification."""
+"""Huawei's own: its codes, its access tokens, and what it is told of a notification."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Steps = Callable[[SenderBench], Awaitable[None]]
 
 
 class OnBench(Protocol):
-    """What runs steps with a sender at a lab."""
+    """A function that runs steps with a sender at a lab."""
 
     def __call__(self, steps: Steps, **settings: object) -> None: ...
 
@@ -139,5 +139,5 @@ def test_what_is_told_of_a_notification(on_bench: OnBench) -> None:
 
 
 def told(one: Delivery, **fields: Any) -> Any:
-    """What goes to the device of a delivery whose message has *fields*."""
+    """Render what goes to the device of a delivery whose message has *fields*."""
     return message_of(replace(one.message, **fields), one.id, one.message.created_at)

@@ -116,7 +116,7 @@ class AppSettings(Struct, frozen=True, kw_only=True):
     fallback: dict[str, tuple[str, ...]] = {}
     """The accounts that stand in for the channel's default one, in order."""
     on_denied: Literal["wait", "fail"] = "wait"
-    """Where every account of a channel is refused, deliveries wait, or fail at once."""
+    """The fate of deliveries while every account of a channel is refused: they wait, or fail at once."""
     expires_on: dict[str, dt.date] = {}
     """The day (UTC) on which a key ends; certificates say it themselves."""
     rehearsed_on: dict[str, dt.date] = {}

@@ -21,6 +21,7 @@ from tests.adapters.senders.bench import (
 )
 from tests.shows import shows
 from waypost.channels.apns.sender import ApnsSender
+from waypost.channels.apns.settings import ApnsSettings
 from waypost.channels.fcm.sender import FcmSender
 from waypost.channels.webpush.sender import WebPushSender
 from waypost.domain.channel import Channel
@@ -166,7 +167,9 @@ async def test_nothing_but_messages_is_asked_of_a_provider(lab: Lab, apns: ApnsS
 
 
 @shows("S1-30", "S1-87")
-async def test_ten_thousand_sends_share_the_same_connections(lab: Lab, apns: ApnsSender) -> None:
+async def test_ten_thousand_sends_share_the_same_connections(
+    lab: Lab, apns: ApnsSender, apns_settings: ApnsSettings
+) -> None:
     """Requirements S1-30: no more of them at the end than after the first batch."""
     shared = fresh(TEXT)
     batch = [to_ios(lab, shared) for _ in range(500)]
@@ -175,4 +178,4 @@ async def test_ten_thousand_sends_share_the_same_connections(lab: Lab, apns: Apn
         assert all(isinstance(got, Taken) for got in await outcomes(apns, batch))
         opened.append(lab.records.counts["apns"].connections_opened)
     assert len(set(opened[1:])) == 1
-    assert opened[-1] <= apns.capabilities.max_in_flight // 500
+    assert opened[-1] <= apns_settings.connections

@@ -50,7 +50,7 @@ class HuaweiRequest(msgspec.Struct):
 
     @property
     def android(self) -> dict[str, Any]:
-        """What is for Android alone."""
+        """The part that is for Android alone."""
         found = self.message.get("android", {})
         return found if isinstance(found, dict) else {}
 

@@ -1,4 +1,4 @@
-"""What Huawei is told of a notification.
+"""The words in which Huawei is told of a notification.
 
 Source: Huawei Push Kit, "Sending messages" (REST, v1).
 """

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from waypost.channels.apns.errors import CONNECTION_OVER, reason_of
-from waypost.channels.apns.settings import ApnsSettings
+from waypost.channels.apns.settings import MOST_CONNECTIONS, ApnsSettings
 from waypost.channels.push.answers import is_success
 from waypost.channels.push.origin import authority_of, post_to, sized
 from waypost.channels.push.patience import Until
@@ -22,8 +22,12 @@ BROADCAST = {
 }
 PING_AFTER_IDLE_S = 3600.0
 """Seconds of idleness before a PING; Apple welcomes one after an hour."""
+STREAMS = 1_000
+"""The most requests that Apple lets be in flight on a connection."""
 OTHER_CONNECTIONS = 5
 """The most connections to the environment that is not the app's own, and to broadcast channels."""
+MOST_QUEUED = MOST_CONNECTIONS * STREAMS
+"""The most requests that wait for a connection: as many as a sender can be given at once."""
 MOST_SOCKETS = 50
 """The most sockets of one credential in a process: all its pools, and connections that only end what they have."""
 
@@ -96,6 +100,8 @@ def _pool(origin: Origin, least: int, most: int, sockets: Sockets, on_event: Cal
         max_connections=most,
         ping_after_idle_s=PING_AFTER_IDLE_S,
         low_water=0.2,
+        max_streams=STREAMS,
+        max_queue=MOST_QUEUED,
         unfit=_ends_its_connection,
     )
     return Pool(origin, limits, on_event=on_event, sockets=sockets)

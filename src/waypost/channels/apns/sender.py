@@ -17,6 +17,7 @@ from waypost.channels.apns.gateway import (
     HOSTS,
     MOST_SOCKETS,
     OTHER,
+    STREAMS,
     ApnsGateway,
     own_gateway,
     seldom_gateway,
@@ -39,13 +40,10 @@ from waypost.domain.device import Device
 from waypost.domain.message import Message
 from waypost.domain.outcome import CredentialRejected, Gone, Outcome, Reach, Refused, Taken
 from waypost.domain.time import Instant
-from waypost.http2 import Answer, Origin, PoolEvent, PoolSettings, Result, Sockets, Unsent, encode_headers
+from waypost.http2 import Answer, Origin, PoolEvent, Result, Sockets, Unsent, encode_headers
 from waypost.ports.clock import Clock
 from waypost.ports.sender import Capabilities, Health, Rendered, Report
 from waypost.telemetry.sink import Telemetry
-
-USEFUL_STREAMS = 500
-"""Deliveries in flight per connection beyond which more of them only wait."""
 
 
 class _Shared:
@@ -109,7 +107,7 @@ class ApnsSender:
         self.capabilities: Final = Capabilities(
             channel=APNS,
             request_timeout_ms=request_timeout_ms(),
-            max_in_flight=min(settings.connections * USEFUL_STREAMS, PoolSettings().max_queue),
+            max_in_flight=settings.connections * STREAMS,
             payload_limit_bytes=RULES[ApnsPushType.ALERT].limit_bytes,
             scope_of=self._topic,
         )

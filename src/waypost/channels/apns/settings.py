@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
 from waypost.channels.push.fitting import Fit
+
+MOST_CONNECTIONS: Final = 40
 
 
 class ApnsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,7 +38,7 @@ class ApnsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The authorities to trust instead of the system's."""
     proxy: str | None = None
     """``http://[user:password@]host:port``, asked by CONNECT."""
-    connections: Annotated[int, Meta(ge=1, le=40)] = 25
+    connections: Annotated[int, Meta(ge=1, le=MOST_CONNECTIONS)] = 25
     """The most for visible notifications; each carries 1,000 requests at once."""
     silent_connections: Annotated[int, Meta(ge=1, le=5)] = 2
     """The most for silent notifications, beside the others."""

@@ -166,6 +166,7 @@ class Assignment:
         """See Owner: whoever leases next hears of it."""
         self.failure = error
         for lane in Lane:
+            self.task_queue.came[lane].set()
             self.on_arrival(lane)
 
     def regulate(self) -> None:

@@ -128,6 +128,7 @@ class Log:
         self._open.push_async_callback(self._rereading.stop)
         self._open.push_async_callback(self._assignment.stop)
         self._open.push_async_callback(self._consumer.stop)
+        self._open.push_async_callback(self.work.stop)
         self._consumer.start()
 
     async def stop(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 import itertools
 from collections import Counter, deque
@@ -121,6 +122,8 @@ class TaskQueue:
         """The number of tasks of each lane that the present release has read again."""
         self._last_due = AppId("")
         self._order = itertools.count()
+        self.came: dict[Lane, asyncio.Event] = {lane: asyncio.Event() for lane in Lane}
+        """Set for each lane whose tasks became leasable, until somebody clears it before looking."""
         self.whole = 0
         """The tasks that wait for a time or a condition and are held in memory."""
 
@@ -154,6 +157,7 @@ class TaskQueue:
         else:
             queue.append(entry)
         self._counts[notification.lane] += 1
+        self.came[notification.lane].set()
 
     def wait(self, entry: Waiting, until: Instant) -> None:
         """Keep a task until its time, or until its condition is lifted."""

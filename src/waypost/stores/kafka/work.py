@@ -10,6 +10,7 @@ import asyncio
 import itertools
 from collections import Counter
 from collections.abc import Awaitable, Mapping, Sequence, Set
+from typing import Any
 
 from msgspec import Struct
 
@@ -37,6 +38,7 @@ from waypost.stores.kafka.assignment import Assignment
 from waypost.stores.kafka.folding import cancelled, open_target
 from waypost.stores.kafka.promises import KEPT
 from waypost.stores.kafka.settlement_writer import PendingSettlement, SettlementWriter
+from waypost.stores.kafka.stored_work import StoredWork
 from waypost.stores.kafka.task_queue import Shelved, TaskEntry
 from waypost.stores.kafka.task_queue import Waiting as WaitingTask
 from waypost.stores.kafka.unrecorded import Unrecorded
@@ -77,7 +79,9 @@ class LogWork:
         self._clock = clock
         self._tokens = itertools.count(-1, -1)
         self._leases: dict[int, dict[NotificationId, TaskEntry]] = {}
-        self._stored_first: dict[Lane, bool] = {}
+        self._beside = StoredWork(stored.work)
+        self._asks_store: dict[Lane, bool] = {}
+        """Whether the store is asked for its own work of a lane when the log's is leased next: every second time."""
 
     async def accept(self, batch: Sequence[NewNotification | Replay]) -> list[Acceptance]:
         """See Work; a content duplicate leaves no record. The log and the store each take their part, or do not."""
@@ -99,20 +103,31 @@ class LogWork:
         )
 
     async def lease(self, lane: Lane, n: int, until: Instant) -> Lease:
-        """See Work; *until* is not needed: a dead worker's partitions go to the others. Apps take turns in memory."""
-        first = self._stored_first[lane] = not self._stored_first.get(lane, False)
-        if first and (lease := await self._lease_stored(lane, n, until)).items:
-            return lease
-        if (lease := self._lease(lane, n)).items or first:
-            return lease
-        return await self._lease_stored(lane, n, until)
+        """See Work; *until* is not needed: a dead worker's partitions go to the others. Apps take turns in memory.
 
-    async def _lease_stored(self, lane: Lane, n: int, until: Instant) -> Lease:
-        """Lease what the store has; while it is away the log's work goes on."""
-        try:
-            return await self._stored.lease(lane, n, until)
-        except Unavailable:
-            return Lease(next(self._tokens), lane, ())
+        The store is asked beside: what it has is leased once it has answered, and the log's work does not wait for it.
+        """
+        came = self._assignment.task_queue.came[lane]
+        is_answered = False
+        while True:
+            came.clear()
+            if (lease := await self._beside.take(lane, n, until)) is not None:
+                self._asks_store[lane] = True
+                return lease
+            if (lease := self._lease(lane, n)).items:
+                self._ask_store(lane, n, until)
+                return lease
+            if is_answered:
+                return lease
+            was_asked = self._beside.is_asked(lane)
+            asked = self._beside.ask(lane, n, until)
+            await _first_of(asked, came)
+            is_answered = asked.done() and not was_asked  # what came since an older question may not be in its answer
+
+    def _ask_store(self, lane: Lane, n: int, until: Instant) -> None:
+        if self._asks_store.setdefault(lane, True):
+            self._beside.ask(lane, n, until)
+        self._asks_store[lane] = not self._asks_store[lane]
 
     def _lease(self, lane: Lane, n: int) -> Lease:
         if self._assignment.failure is not None:
@@ -167,18 +182,11 @@ class LogWork:
     async def promote_due(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
         """See Work."""
         released = await self._assignment.promote_due(now, n, lifted)
-        try:
-            return released + await self._stored.promote_due(now, n - released, lifted)
-        except Unavailable:
-            return released
+        return released + await self._beside.promote_due(now, n - released, lifted)
 
     async def conditions(self) -> frozenset[str]:
         """See Work."""
-        queued = self._assignment.task_queue.conditions()
-        try:
-            return queued | await self._stored.conditions()
-        except Unavailable:
-            return queued
+        return self._assignment.task_queue.conditions() | await self._beside.conditions()
 
     async def amend(self, amendments: Sequence[Amendment], now: Instant) -> list[Amended]:
         """See Work; of the log's own nobody knows yet whether a worker has begun: no attempt after that is made.
@@ -268,6 +276,10 @@ class LogWork:
                 found[lane, None] = AppLag(unread)
         return found
 
+    async def stop(self) -> None:
+        """Ask the store for no more work."""
+        await self._beside.stop()
+
     def withdrawals_came(self) -> None:
         """End the waiting tasks of withdrawn notifications; those kept as a place alone are read again for that."""
         task_queue = self._assignment.task_queue
@@ -299,6 +311,16 @@ class LogWork:
                 held.pop(entry.task.notification.id, None)
         if not held:
             self._leases.pop(token, None)
+
+
+async def _first_of(asked: asyncio.Task[Lease], came: asyncio.Event) -> None:
+    """Wait for an answer, or until something came."""
+    coming = asyncio.create_task(came.wait())
+    either: set[asyncio.Task[Any]] = {asked, coming}
+    try:
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        coming.cancel()
 
 
 async def _each(accepting: Awaitable[list[Acceptance]], n: int) -> list[Acceptance]:

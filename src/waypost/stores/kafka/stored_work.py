@@ -1,0 +1,112 @@
+"""The work whose truth is the store, asked for beside the log's, which waits for no answer that is late."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Generic, TypeVar
+
+from waypost.domain.errors import Unavailable
+from waypost.domain.notification import Lane
+from waypost.domain.time import Instant
+from waypost.ports.work import Lease, Settled, Work
+
+Answer = TypeVar("Answer")
+
+
+class _Question(Generic[Answer]):
+    """A question to the store that is waited for a moment; an answer that is late is for whoever asks next."""
+
+    def __init__(self, otherwise: Answer) -> None:
+        """Say *otherwise* while there is no answer, and where the store is away."""
+        self._otherwise = otherwise
+        self._asked: asyncio.Task[Answer] | None = None
+
+    async def ask(self, question: Callable[[], Awaitable[Answer]], patience_s: float) -> Answer:
+        """Return the answer to this question, or to the one before where that was late."""
+        if self._asked is None:
+            self._asked = asyncio.create_task(self._answer(question))
+            await asyncio.wait({self._asked}, timeout=patience_s)
+        if not self._asked.done():
+            return self._otherwise
+        asked, self._asked = self._asked, None
+        return asked.result()
+
+    async def stop(self) -> None:
+        """Wait for no answer any longer."""
+        if self._asked is not None:
+            self._asked.cancel()
+            await asyncio.gather(self._asked, return_exceptions=True)
+
+    async def _answer(self, question: Callable[[], Awaitable[Answer]]) -> Answer:
+        try:
+            return await question()
+        except Unavailable:
+            return self._otherwise
+
+
+class StoredWork:
+    """The store's own work of one worker; where the store is away there is none."""
+
+    patience_s = 0.25
+    """Seconds that a look for what is due waits for the store; what comes later counts at the next look."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._asked: dict[Lane, asyncio.Task[Lease]] = {}
+        """The lease of each lane that was asked for and not taken yet."""
+        self._rest: dict[Lane, Lease] = {}
+        """The items for which there was no room when their lease was taken."""
+        self._due = _Question(0)
+        self._conditions: _Question[frozenset[str]] = _Question(frozenset())
+
+    def is_asked(self, lane: Lane) -> bool:
+        """Tell whether a lease is asked for that was not taken yet."""
+        return lane in self._asked
+
+    def ask(self, lane: Lane, n: int, until: Instant) -> asyncio.Task[Lease]:
+        """Ask for a lease of *lane*, unless one is asked for: wait for it, or take it another time."""
+        if lane not in self._asked:
+            self._asked[lane] = asyncio.create_task(self._lease(lane, n, until))
+        return self._asked[lane]
+
+    async def take(self, lane: Lane, n: int, until: Instant) -> Lease | None:
+        """Return at most *n* items that the store has answered with and that are still this worker's."""
+        lease = self._rest.pop(lane, None) or self._answered(lane)
+        if lease is None or not lease.items:
+            return None
+        if not await self._work.extend(lease, until):
+            await self._work.settle(lease, [Settled(item.notification, given_back=True) for item in lease.items])
+            return None
+        if rest := lease.items[n:]:
+            self._rest[lane] = Lease(lease.token, lane, rest)
+        return Lease(lease.token, lane, lease.items[:n])
+
+    async def promote_due(self, now: Instant, n: int, lifted: Mapping[str, int]) -> int:
+        """Release what is due, and count it once the store has answered."""
+        return await self._due.ask(lambda: self._work.promote_due(now, n, lifted), self.patience_s)
+
+    async def conditions(self) -> frozenset[str]:
+        """Name the conditions that something waits for, once the store has answered."""
+        return await self._conditions.ask(self._work.conditions, self.patience_s)
+
+    async def stop(self) -> None:
+        """Ask no longer; what was leased and not taken becomes free with this worker's end."""
+        for asked in self._asked.values():
+            asked.cancel()
+        await asyncio.gather(*self._asked.values(), return_exceptions=True)
+        await self._due.stop()
+        await self._conditions.stop()
+
+    def _answered(self, lane: Lane) -> Lease | None:
+        asked = self._asked.get(lane)
+        if asked is None or not asked.done():
+            return None
+        del self._asked[lane]
+        return asked.result()
+
+    async def _lease(self, lane: Lane, n: int, until: Instant) -> Lease:
+        try:
+            return await self._work.lease(lane, n, until)
+        except Unavailable:
+            return Lease(0, lane, ())
