@@ -9,9 +9,12 @@ import pytest
 
 from tests.shows import shows
 from waypost.domain.bulk import PIECE, PIECES_LIMIT
+from waypost.entrypoints.live.settings import FeedSettings
 from waypost.pipeline.expand import WAITING_LIMIT
 
-PAGE = (Path(__file__).parents[2] / "docs" / "internals" / "capacity.md").read_text(encoding="utf-8")
+INTERNALS = Path(__file__).parents[2] / "docs" / "internals"
+PAGE = (INTERNALS / "capacity.md").read_text(encoding="utf-8")
+PERFORMANCE = (INTERNALS / "performance.md").read_text(encoding="utf-8")
 UNITS = {"B": 1, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 A_DAY = 100_000_000
 DEVICES_A_USER = 2.5
@@ -69,6 +72,25 @@ def test_a_broadcast_to_400_million_follows_from_its_pieces() -> None:
     assert users // PIECE < PIECES_LIMIT
     hours = users * DEVICES_A_USER / peak / 3_600
     assert any(each == pytest.approx(hours, rel=0.01) for each in said), hours
+
+
+@shows("S2-14")
+def test_ten_million_connections_fit_on_20_machines() -> None:
+    """Requirement S2-14: by what one takes, as the bench measured it."""
+    section = PAGE.split("### Ten million live connections")[1].split("\n### ")[0]
+    measured = re.search(r"15,000 web sockets.*?\| ([\d.]+) KiB;", PERFORMANCE)
+    assert measured is not None
+    a_machine = 10_000_000 // 20
+    workers = a_machine // FeedSettings().connections_limit
+    connections, processes = a_machine * float(measured[1]) * 1024, workers * 100 * 10**6
+    said = re.search(
+        r"([\d,]+) connections a machine, (\d+) workers.*?a machine ([\d.]+) GB.*?: ([\d.]+) GB of", section, re.S
+    )
+    assert said is not None
+    assert (int(said[1].replace(",", "")), int(said[2])) == (a_machine, workers)
+    assert float(said[3]) == pytest.approx(connections / 10**9, rel=0.01)
+    assert float(said[4]) == pytest.approx((connections + processes) / 10**9, rel=0.01)
+    assert float(said[4]) <= 25
 
 
 @shows("S1-145")

@@ -29,6 +29,17 @@ pytestmark = pytest.mark.asyncio
 ANN = UserId("ann")
 KEY = "waypost:feed:demo:ann"
 SETTINGS = RedisSettings(url="redis://unused")
+RUN = 1_000
+CHANGES = {
+    Mark.SEEN: ({Mark.SEEN}, set[Mark]()),
+    Mark.READ: ({Mark.READ}, set[Mark]()),
+    Mark.UNREAD: (set[Mark](), {Mark.READ}),
+    Mark.ARCHIVED: ({Mark.ARCHIVED, Mark.READ}, set[Mark]()),
+    Mark.UNARCHIVED: (set[Mark](), {Mark.ARCHIVED}),
+    Mark.DELETED: ({Mark.DELETED}, set[Mark]()),
+    Mark.RESTORED: (set[Mark](), {Mark.DELETED}),
+}
+"""What each mark adds to an entry, and what it takes away."""
 
 
 class Feeds:
@@ -210,3 +221,27 @@ async def test_first_pages_need_about_a_sixtieth_of_the_memory_of_whole_feeds(
             (size,) = await wire.execute([("MEMORY", "USAGE", key)])
             kept, whole = (kept, whole + size) if key == "whole" else (kept + size, whole)
     assert 54 < whole / kept < 62, (kept, whole)
+
+
+@shows("S1-147")
+async def test_after_a_mixed_run_the_number_is_that_of_unread_rows(
+    pages: CachedPages, feeds: Feeds, wire: SinglePrimary, noted: Noted
+) -> None:
+    """Requirement S1-147: entries come and are marked; two processes read the number that is reckoned."""
+    chance, readers = random.Random(11), (pages, CachedPages(feeds.feed, wire, SETTINGS, noted))
+    users = [f"user-{n}" for n in range(5)]
+    inboxes: dict[str, dict[NotificationId, set[Mark]]] = {user: {} for user in users}
+    for _ in range(RUN):
+        user = chance.choice(users)
+        inbox = inboxes[user]
+        if not inbox or chance.random() < 0.3:
+            inbox.update((each, set()) for each in await feeds.bring(user, chance.randint(1, 3)))
+        else:
+            mark = chance.choice(list(CHANGES))
+            ids = chance.sample(list(inbox), min(len(inbox), chance.randint(1, 3)))
+            await feeds.mark(mark, *ids, user=user)
+            for each in ids:
+                inbox[each] = (inbox[each] | CHANGES[mark][0]) - CHANGES[mark][1]
+        unread = sum(not marks & {Mark.READ, Mark.ARCHIVED, Mark.DELETED} for marks in inbox.values())
+        assert [(await each.counts(APP, UserId(user))).unread for each in readers] == [unread] * 2
+    assert lookups(noted)["hit"] == RUN, "the second one finds what the first one kept"
