@@ -57,9 +57,9 @@ async def counts(service: Service, user: str, unread: int) -> bool:
     return bool((await said(service, "GET", f"/v1/users/{user}/feed/counts"))["unread"] == unread)
 
 
-@shows("S1-146")
+@shows("S1-146", "S1-148")
 async def test_every_push_carries_the_number_of_unread_entries(tmp_path: Path) -> None:
-    """S1-146: also of those that follow at once; not where the caller gave one."""
+    """S1-146: also of those that follow at once; not where the caller gave one. S1-148: what an app reports counts."""
     async with running(tmp_path, start=False, workers=2) as service:
         service.configure(workers=2, app={"inapp": {"badge": True}})
         await service.start()
@@ -72,7 +72,8 @@ async def test_every_push_carries_the_number_of_unread_entries(tmp_path: Path) -
             pushes = await until(partial(arrived, service, one), f"the pushes of number {n}")
             assert [badge_of(push) for push in pushes] == [n, n, n], json.dumps(pushes)
         await until(partial(counts, service, "ann", 5), "the last entry")
-        await said(service, "POST", "/v1/users/ann/feed/marks", {"mark": "read", "until": sent[2]})
+        report = {"mark": "read", "until": sent[2]}
+        assert (await said(service, "POST", "/v1/users/ann/feed/marks", report))["unread"] == 2
         for given, wanted in ((None, 3), (7, 7)):
             body = {"user_id": "ann", "title": f"Later {given}", "channels": ["push", "inapp"]}
             more = {} if given is None else {"badge": given}
