@@ -46,6 +46,12 @@ def badge_of(push: Json) -> Any:
     return payload.get("badge")
 
 
+async def send(service: Service, title: str, **more: object) -> str:
+    """Send a push that is in the feed, too."""
+    body = {"user_id": "ann", "title": title, "channels": ["push", "inapp"], **more}
+    return str((await said(service, "POST", "/v1/notifications", body))["id"])
+
+
 async def arrived(service: Service, notification_id: str) -> list[Json]:
     """Its pushes, once there is one for each device."""
     found = await service.lab.arrivals(notification_id)
@@ -55,31 +61,6 @@ async def arrived(service: Service, notification_id: str) -> list[Json]:
 async def counts(service: Service, user: str, unread: int) -> bool:
     """Whether the feed has so many unread entries."""
     return bool((await said(service, "GET", f"/v1/users/{user}/feed/counts"))["unread"] == unread)
-
-
-@shows("S1-146", "S1-148")
-async def test_every_push_carries_the_number_of_unread_entries(tmp_path: Path) -> None:
-    """S1-146: also of those that follow at once; not where the caller gave one. S1-148: what an app reports counts."""
-    async with running(tmp_path, start=False, workers=2) as service:
-        service.configure(workers=2, app={"inapp": {"badge": True}})
-        await service.start()
-        await devices(service, "ann")
-        sent = []
-        for n in range(5):
-            body = {"user_id": "ann", "title": f"Number {n}", "channels": ["push", "inapp"]}
-            sent.append((await said(service, "POST", "/v1/notifications", body))["id"])
-        for n, one in enumerate(sent, 1):
-            pushes = await until(partial(arrived, service, one), f"the pushes of number {n}")
-            assert [badge_of(push) for push in pushes] == [n, n, n], json.dumps(pushes)
-        await until(partial(counts, service, "ann", 5), "the last entry")
-        report = {"mark": "read", "until": sent[2]}
-        assert (await said(service, "POST", "/v1/users/ann/feed/marks", report))["unread"] == 2
-        for given, wanted in ((None, 3), (7, 7)):
-            body = {"user_id": "ann", "title": f"Later {given}", "channels": ["push", "inapp"]}
-            more = {} if given is None else {"badge": given}
-            one = (await said(service, "POST", "/v1/notifications", body | more))["id"]
-            pushes = await until(partial(arrived, service, one), "the later pushes")
-            assert [badge_of(push) for push in pushes] == [wanted] * 3
 
 
 def app_of_page() -> Json:
@@ -111,28 +92,34 @@ def reads_of(push: Json) -> Any:
     return payload.get("data", {}).get("waypost")
 
 
-@shows("S1-149")
-async def test_what_is_read_on_one_device_goes_from_the_others_over_kill_9(tmp_path: Path) -> None:
-    """S1-149: one silent push for all that was read, with the badge; the device that it was read on hears nothing."""
+@shows("S1-146", "S1-148", "S1-149")
+async def test_devices_show_what_is_unread_and_lose_what_is_read_elsewhere_over_kill_9(tmp_path: Path) -> None:
+    """S1-146: every push carries the number, also those that follow at once; not where the caller gave one.
+
+    S1-148: what an app reports as read gives the number. S1-149: one silent push for all that was read, with the badge; the device that it was read on hears nothing.
+    """
     async with running(tmp_path, start=False, workers=2) as service:
         service.configure(workers=2, app=app_of_page())
         await service.start()
         made = await devices(service, "ann")
-        sent = []
-        for n in range(4):
-            body = {"user_id": "ann", "title": f"Number {n}", "channels": ["push", "inapp"]}
-            sent.append((await said(service, "POST", "/v1/notifications", body))["id"])
-        await until(partial(counts, service, "ann", 4), "the entries")
-        marks = {"mark": "read", "ids": sent[:3], "device_id": "web"}
-        assert (await said(service, "POST", "/v1/users/ann/feed/marks", marks))["changed"] == 3
+        sent = [await send(service, f"Number {n}") for n in range(5)]
+        sent.append(await send(service, "With a number", badge=70))
+        for one, wanted in zip(sent, (1, 2, 3, 4, 5, 70), strict=True):
+            pushes = await until(partial(arrived, service, one), f"the pushes with {wanted}")
+            assert [badge_of(push) for push in pushes] == [wanted] * 3, json.dumps(pushes)
+
+        await until(partial(counts, service, "ann", 6), "the entries")
+        marks = {"mark": "read", "until": sent[3], "device_id": "web"}
+        answer = await said(service, "POST", "/v1/users/ann/feed/marks", marks)
+        assert (answer["changed"], answer["unread"]) == (4, 2)
         for pid in service.worker_pids():
             await service.kill(pid)
         others = {platform: token for platform, token in made.items() if platform != "web"}
         told = await until(partial(silent, service, others), "the pushes that tell of it")
         for push in told.values():
-            assert (sorted(reads_of(push)["reads"]), reads_of(push)["badge"]) == (sorted(sent[:3]), 1)
-        assert told["ios"]["payload"]["aps"] == {"badge": 1, "content-available": 1}
+            assert (sorted(reads_of(push)["reads"]), reads_of(push)["badge"]) == (sorted(sent[:4]), 2)
+        assert told["ios"]["payload"]["aps"] == {"badge": 2, "content-available": 1}
         assert told["ios"]["headers"]["apns-push-type"] == "alert"
         assert "notification" not in told["android"]["payload"]["message"]
-        counted = await service.lab.ask("GET", f"/received?limit=1000&token={made['web']}")
-        assert [reads_of(each) for each in counted["received"]] == [None] * len(sent)
+        on_web = await service.lab.ask("GET", f"/received?limit=1000&token={made['web']}")
+        assert [each for each in on_web["received"] if reads_of(each) is not None] == []
