@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from unittest.mock import ANY
 
 import aiohttp
 import pytest
@@ -107,13 +108,15 @@ async def test_what_nobody_opened_in_the_feed_comes_as_a_push(tmp_path: Path) ->
         assert await status_of(service, read) == {"inapp:feed": "opened", "app-bob": "cancelled"}
 
 
-async def followed(service: Service, user: str, count: int, messages: list[Json]) -> None:
-    """Follow a feed until so many entries came, going on wherever the connection ends."""
+async def followed(
+    service: Service, user: str, count: int, messages: list[Json], gateway: Service | None = None
+) -> None:
+    """Follow a feed until so many entries came, going on wherever the connection ends; at *gateway*, if given."""
     cursor = ""
     while sum(each["type"] == "entry" for each in messages) < count:
         with contextlib.suppress(aiohttp.ClientError):
             ticket = (await said(service, "POST", f"/v1/users/{user}/live-tickets"))["ticket"]
-            url = f"{service.url}/live?ticket={ticket}{cursor and f'&since={cursor}'}"
+            url = f"{(gateway or service).url}/live?ticket={ticket}{cursor and f'&since={cursor}'}"
             async with aiohttp.ClientSession() as session, session.ws_connect(url, autoping=True) as socket:
                 async for message in socket:
                     messages.append(json.loads(message.data))
@@ -222,15 +225,24 @@ async def writes(service: Service, user: str, halfway: asyncio.Event) -> tuple[l
 async def test_a_feed_over_redis_and_postgres_is_followed_and_never_stale_over_kill_9(
     tmp_path: Path, postgres_url: str, redis_url: str
 ) -> None:
-    """Workers find in Redis who holds whom, and read first pages there; one is killed."""
-    redis = {"redis": {"url": redis_url}, "cache": "redis"}
-    async with running(tmp_path, start=False, workers=2) as service:
-        service.configure(app={"inapp": {}}, feed={"ping_s": 0.5}, store={"url": postgres_url}, **redis)
+    """Workers find in Redis who holds whom, and read first pages there; one of them is killed."""
+    shared: Json = {"app": {"inapp": {}}, "feed": {"ping_s": 0.5}, "redis": {"url": redis_url}, "cache": "redis"}
+    async with running(tmp_path, start=False, workers=2) as service, contextlib.AsyncExitStack() as ended:
+        service.configure(store={"url": postgres_url}, **shared)
         await service.make_key()
         await service.start()
-        messages: list[Json] = []
-        follows = asyncio.create_task(followed(service, "ann", ROUNDS, messages))
-        await until(has_any(messages), "the greeting")
+        store = {"url": postgres_url, "run_dir": str(tmp_path / "gateway" / "run")}
+        gateway = service.beside("gateway", workers=1, roles=["gateway"], store=store, **shared)
+        ended.callback(gateway.end)
+        await gateway.start()
+        assert await gateway.ask("GET", "/v1/users/ann/feed") == (404, ANY)
+        told: list[list[Json]] = [[], []]
+        follows = [
+            asyncio.create_task(followed(service, "ann", ROUNDS, messages, at))
+            for messages, at in zip(told, (service, gateway), strict=True)
+        ]
+        for messages in told:
+            await until(has_any(messages), "the greeting")
         accepted: list[str] = []
         read: set[str] = set()
         for n in range(ROUNDS):
@@ -248,14 +260,15 @@ async def test_a_feed_over_redis_and_postgres_is_followed_and_never_stale_over_k
             if n == ROUNDS // 2:
                 await service.kill(service.worker_pids()[0])
         async with asyncio.timeout(DEADLINE_S):
-            await follows
-        entries = [each["entry"]["id"] for each in messages if each["type"] == "entry"]
-        assert (len(entries), sorted(entries)) == (ROUNDS, sorted(accepted))
+            await asyncio.gather(*follows)
+        for messages in told:
+            entries = [each["entry"]["id"] for each in messages if each["type"] == "entry"]
+            assert (len(entries), sorted(entries)) == (ROUNDS, sorted(accepted))
         async with service._session.get(service.url + "/metrics") as answer:
             assert 'waypost_cache_lookups_total{cache="feed",result="hit"}' in await answer.text()
         with Redis.from_url(redis_url) as client:
             mailboxes = {each.decode().partition("gateway:")[2] for each in client.keys("waypost:gateway:*")}
-        assert len(mailboxes) >= 2, "each worker has one, and those of the killed end after a while"
+        assert len(mailboxes) >= 3, "each worker has one, and those of the killed end after a while"
 
 
 async def said(service: Service, method: str, path: str, body: Json | None = None) -> Json:

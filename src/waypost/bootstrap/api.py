@@ -15,6 +15,7 @@ from waypost.entrypoints.callers import Authenticator
 from waypost.entrypoints.limits import EntrypointLimits
 from waypost.entrypoints.live.hub import Hub
 from waypost.entrypoints.rest.api import Api, Readiness
+from waypost.features.feed import live_routes
 from waypost.features.feed.inapp import dismissing
 from waypost.features.parts import Ground
 from waypost.pipeline.bulk_intake import BulkIntake
@@ -121,6 +122,7 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
         grounds=grounds,
         limits=limits,
         operating_only=Role.API not in config.does(),
+        also=frozenset({live_routes.PATH}) if Role.GATEWAY in config.does() else frozenset(),
         channels=tuple(plugin.channel for plugin in plugins),
         platforms=tuple(sorted(context.routing.channels)),
         callbacks={

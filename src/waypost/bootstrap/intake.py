@@ -33,7 +33,8 @@ def servers_of(config: Config, api: Api, listener: socket.socket, tls: Mapping[s
     servers: list[Lifecycle] = [ApiServer(build_app(api), listener, options)]
     if config.rest.operating_listen is not None:
         beside = sharing(OPERATING_LISTEN, config.rest.operating_listen)
-        servers.append(ApiServer(build_app(replace(api, operating_only=True)), beside, serve_options(config.rest)))
+        operating = build_app(replace(api, operating_only=True, also=frozenset()))
+        servers.append(ApiServer(operating, beside, serve_options(config.rest)))
     if config.grpc.listen is not None and not api.operating_only:
         servers.append(_grpc(config, api, tls.get(GRPC_TLS)))
     return servers

@@ -9,7 +9,9 @@ class Role(StrEnum):
     """A role of a process. Of the roles from ``recorder`` on, one process at a time does the work, unless noted."""
 
     API = "api"
-    """Takes requests."""
+    """Takes requests, and holds live connections."""
+    GATEWAY = "gateway"
+    """Holds live connections, where that is apart from taking requests."""
     WORKER = "worker"
     """Routes and delivers."""
     ROUTER = "router"

@@ -380,7 +380,7 @@ async def test_without_the_role_of_a_worker_it_delivers_nothing_and_says_so(benc
 @pytest.mark.parametrize("roles", [{role} for role in Role] + [set(Role), {Role.WORKER, Role.SWEEP}])
 async def test_it_has_the_duties_of_its_roles_alone(bench: LaneBench, roles: set[Role]) -> None:
     ownership = OwnsAll()
-    duties = roles - {Role.API, Role.WORKER, Role.ROUTER, Role.DELIVERER, Role.RELAY}
+    duties = roles - {Role.API, Role.GATEWAY, Role.WORKER, Role.ROUTER, Role.DELIVERER, Role.RELAY}
     async with at_work(bench, roles=roles, ownership=ownership) as worker:
         await until(lambda: ownership.asked >= duties)
         await until(lambda: worker.nobody_delivers is roles.isdisjoint({Role.WORKER, Role.DELIVERER}))

@@ -68,6 +68,8 @@ class Api(Struct, frozen=True):
     """Tells whether the process is on its way out: then nothing new is taken."""
     limits: EntrypointLimits
     settings: RestSettings = RestSettings()
+    also: frozenset[str] = frozenset()
+    """The paths of features that are served where ``operating_only`` holds, too."""
     operating_only: bool = False
     """Whether it takes no requests but those of operators: health and metrics."""
     routes: tuple[HTTPRouteHandler, ...] = ()

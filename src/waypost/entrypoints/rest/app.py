@@ -55,7 +55,8 @@ ROUTES: list[HTTPRouteHandler] = [
 
 def build_app(api: Api) -> ASGIApp:
     """Build the ASGI application over *api*; it holds nothing that needs closing."""
-    routes = operating_routes.ROUTES if api.operating_only else served_routes(api.settings, api.routes)
+    also = [each for each in api.routes if each.paths <= api.also]
+    routes = [*operating_routes.ROUTES, *also] if api.operating_only else served_routes(api.settings, api.routes)
     shows = api.settings.serve_reference and not api.operating_only
     document = partial(openapi_document, api.platforms, api.channels, api.settings, api.routes, tuple(api.tags.items()))
     inner = Application(

@@ -86,8 +86,9 @@ class RequestHandler:
             return
         if "//" in path or (path.endswith("/") and path != "/"):  # the router would ignore it, after our checks
             raise NotFound("no such path: a part of it is empty")
-        if self._api.operating_only and path not in OPERATING:
-            raise RequestRefused(ErrorCode.NOT_FOUND, "health and metrics alone are served here")
+        if self._api.operating_only and path not in OPERATING | self._api.also:
+            served = ", ".join(["health", "metrics", *sorted(self._api.also)])
+            raise RequestRefused(ErrorCode.NOT_FOUND, f"nothing but {served} is served here")
         submit = self._hot.get(path) if method == "POST" and not scope["query_string"] else None
         if submit is not None:
             exchange.route = path
