@@ -87,6 +87,7 @@ async def test_sends_their_outcomes_and_retries_do_not_wait_for_a_postgresql_tha
                 return database.state is StoreState.OK
 
             await until(is_well, "it is connected to the server")
+            assert (await bench.take()).items == (), "each of its connections is there: none has to be made meanwhile"
             with network.stalled():
                 await sent_while_the_store_is_asked(bench, store._logs[id(bench.worker)])
                 made = await sent_at_the_second_attempt(bench)
