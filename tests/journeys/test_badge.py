@@ -96,7 +96,8 @@ def reads_of(push: Json) -> Any:
 async def test_devices_show_what_is_unread_and_lose_what_is_read_elsewhere_over_kill_9(tmp_path: Path) -> None:
     """S1-146: every push carries the number, also those that follow at once; not where the caller gave one.
 
-    S1-148: what an app reports as read gives the number. S1-149: one silent push for all that was read, with the badge; the device that it was read on hears nothing.
+    S1-148: what an app reports as read gives the number. S1-149: one silent push for all that was read, with the badge;
+    the device that it was read on hears nothing.
     """
     async with running(tmp_path, start=False, workers=2) as service:
         service.configure(workers=2, app=app_of_page())
