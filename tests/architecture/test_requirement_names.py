@@ -30,6 +30,7 @@ RENAMED: Final[Mapping[str, str]] = {
     "aps.badge": '"badge"',
     "channelId": "channel_id",
     "click_receipt": "/v1/receipts",
+    "delayed_notification": 'DELAYED: Final = "delayed"',
     "idempotency:<notification_id>": "idempotency:",
     "is_active = false": "is_active",
     "is_active = true": "is_active",
@@ -38,6 +39,7 @@ RENAMED: Final[Mapping[str, str]] = {
     "notify.dispatch": "class TaskQueue",
     "sendOne": "messages:send",
     "shuttingDown": "self._stopping",
+    "status: pending": 'PENDING = "pending"',
     "sql/001_init.sql": "CREATE SCHEMA",
     "token_eviction_event": "EVICTIONS",
 }
@@ -55,8 +57,8 @@ def quoted(page: str) -> Iterator[tuple[str, str]]:
 @cache
 def source() -> str:
     """All that is in the package, and the files that it is built and set up from."""
-    files = [each for folder in ("src", "proto", "deploy") for each in (ROOT / folder).rglob("*")]
-    words = {".py", ".proto", ".yaml", ".service", ".html", ".sql"}
+    files = [each for folder in ("src", "proto", "deploy", "sdk/js/src") for each in (ROOT / folder).rglob("*")]
+    words = {".py", ".proto", ".yaml", ".service", ".html", ".sql", ".ts"}
     return "\n".join(each.read_text(encoding="utf-8") for each in files if each.suffix in words)
 
 
