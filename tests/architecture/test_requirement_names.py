@@ -57,7 +57,8 @@ def quoted(page: str) -> Iterator[tuple[str, str]]:
 @cache
 def source() -> str:
     """All that is in the package, and the files that it is built and set up from."""
-    files = [each for folder in ("src", "proto", "deploy", "sdk/js/src") for each in (ROOT / folder).rglob("*")]
+    folders = ("src", "proto", "deploy", "sdk/js/src")
+    files = [each for folder in folders for each in (ROOT / folder).rglob("*")]
     words = {".py", ".proto", ".yaml", ".service", ".html", ".sql", ".ts"}
     return "\n".join(each.read_text(encoding="utf-8") for each in files if each.suffix in words)
 

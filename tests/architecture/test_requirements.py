@@ -109,9 +109,8 @@ def _quoted(cell: str) -> tuple[str, ...]:
 
 
 def _is_module(name: str) -> bool:
-    """A module of the package by its name; of the web client a folder, or a file below it."""
-    if "/" in name or name.endswith(".ts"):
-        return (ROOT / name).exists() or any((ROOT / "sdk").glob(f"*/src/**/{name}"))
+    if name.startswith("sdk/"):  # of the web client: a file
+        return (ROOT / name).is_file()
     path = ROOT / "src" / Path(*name.split("."))
     return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
 
