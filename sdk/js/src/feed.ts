@@ -233,8 +233,9 @@ export class Feed extends Emitter<FeedEvents> {
     const changes = changesOf(before, after);
     this.#become(after, changes.reduce((sum, [was, is]) => counted(sum, was, is), counted(this.counts, undefined, back)));
     this.#marks.add(concerns);
-    const posting = this.#line.then(() => this.#post(body));
-    this.#line = posting.catch(() => undefined);
+    // What was seen needs no turn: a click that marks as read and leaves the page must not wait for it.
+    const posting = body.mark === "seen" ? this.#post(body) : this.#line.then(() => this.#post(body));
+    if (body.mark !== "seen") this.#line = posting.catch(() => undefined);
     try {
       const counts = await posting;
       this.#marks.delete(concerns);

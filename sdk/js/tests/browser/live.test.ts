@@ -1,6 +1,6 @@
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { complaintsOf, fill, newUser, open, ORIGIN, send, settled, Site, startBrowser, WAYPOST } from "./site.js";
+import { bring, complaintsOf, fill, newUser, open, ORIGIN, send, settled, Site, startBrowser, WAYPOST } from "./site.js";
 
 const site = new Site();
 let browser: Browser;
@@ -44,7 +44,7 @@ test("a cut connection goes on where it was: what came meanwhile is told once, i
   await settled(async () => (await came(page)).length === 1);
   await context.setOffline(true);
   await page.waitForFunction(() => (window as any).inbox.client.state !== "live");
-  for (const title of ["One", "Two", "Three"]) await send(user, title);
+  for (const title of ["One", "Two", "Three"]) await bring(user, title);
   await context.setOffline(false);
   await settled(async () => (await came(page)).length >= 4);
   await isLive(page);

@@ -58,14 +58,18 @@ export async function send(user: string, title: string, more: object = {}): Prom
   return (await ask<{ id: string }>("POST", "/v1/notifications", said)).id;
 }
 
-/** Send so many, and wait until the feed has them. */
-export async function fill(user: string, count: number): Promise<void> {
-  const titles = Array.from({ length: count }, (_, n) => `Number ${n + 1}`);
-  for (const title of titles) await send(user, title);
-  await settled(async () => (await feedOf(user)).items.length === count);
+/** Send one, and wait until it is in the feed: what is sent at once may come in another order. */
+export async function bring(user: string, title: string): Promise<void> {
+  const id = await send(user, title);
+  await settled(async () => (await feedOf(user)).items.some((each) => each.id === id));
 }
 
-export async function feedOf(user: string): Promise<{ items: { id: string; read_at: string | null }[]; unread: number }> {
+/** Bring so many into the feed of a user, one after the other. */
+export async function fill(user: string, count: number): Promise<void> {
+  for (let n = 1; n <= count; n++) await bring(user, `Number ${n}`);
+}
+
+export async function feedOf(user: string): Promise<{ items: { id: string; title: string; read_at: string | null }[]; unread: number }> {
   return ask("GET", `/v1/users/${user}/feed?limit=500`);
 }
 
