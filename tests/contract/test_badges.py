@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from tests.contract.bench import Bench, marking, notification
+from tests.contract.bench import APP, Bench, marking, notification
+from tests.contract.sql import SqlUnderTest
+from waypost.bootstrap.features import FEATURES, facts_reader
 from waypost.channels.inapp.settings import CHANNEL, InappSettings
 from waypost.config import AppSettings, Config
 from waypost.domain.channel_steps import ChannelStep
@@ -86,3 +88,15 @@ async def test_only_what_is_shown_on_devices_of_apps_that_want_it_is_counted(ben
     assert not wants_badge(on, sent_to(bench, INAPP))
     assert not wants_badge(on, replace(made, kind=Kind.SILENT))
     assert not wants_badge(on, replace(made, content=replace(made.content, badge=7)))
+
+
+async def test_of_an_app_that_left_the_configuration_nothing_is_asked(ledger_store: SqlUnderTest) -> None:
+    """What of it is still open is routed, and ends no worker."""
+    bench = Bench(ledger_store, (await ledger_store.open_workers(1))[0])
+    config = Config(apps={APP: AppSettings(senders={CHANNEL: InappSettings(badge=True)})})
+    ground = replace(ledger_store.ground_of(bench.worker), config=config)
+    read = facts_reader({feature.name: ground for feature in FEATURES})
+    assert read is not None
+    known = sent_to(bench, PUSH, INAPP)
+    gone, here = await read([replace(known, app=AppId("gone")), known])
+    assert (gone["feed"], here["feed"].unread) == (None, 1)

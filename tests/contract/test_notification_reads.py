@@ -12,14 +12,16 @@ from tests.contract.bench import APP, Bench, marking, notification
 from tests.contract.sql import SqlUnderTest
 from waypost.channels.inapp.settings import CHANNEL, InappSettings
 from waypost.config import AppSettings, Config
+from waypost.domain.channel import Channel
 from waypost.domain.channel_steps import ChannelStep
 from waypost.domain.content import Kind
 from waypost.domain.device import EMAIL, Platform, Registration
 from waypost.domain.ids import DeviceId, UserId, format_id
 from waypost.domain.notification import Lane, Notification
+from waypost.domain.settlement import Sent
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import HOUR_MS, SECOND_MS, later
-from waypost.features.feed.dismissing import tell_reads
+from waypost.features.feed.dismissing import USERS_AT_ONCE, tell_reads
 from waypost.features.parts import Ground
 from waypost.ports.feed import Mark
 from waypost.stores.sql.notification_reads import Read
@@ -38,7 +40,8 @@ async def bench(ledger_store: SqlUnderTest) -> Bench:
 def ground(bench: Bench, ledger_store: SqlUnderTest) -> Ground:
     """An app whose reads are told."""
     app = AppSettings(senders={CHANNEL: InappSettings(dismiss=True)})
-    return replace(ledger_store.ground_of(bench.worker), config=Config(apps={APP: app}))
+    families = {Channel("apns"): "push", Channel("email"): "email"}
+    return replace(ledger_store.ground_of(bench.worker), config=Config(apps={APP: app}), families=families)
 
 
 async def registered(bench: Bench, device: str, platform: Platform = IOS) -> None:
@@ -110,6 +113,7 @@ async def test_what_was_read_is_not_sent_any_more_where_it_still_waits(bench: Be
     await registered(bench, "phone")
     waits, again, mailed = (notification(bench.now, scheduled_at=later(bench.now, HOUR_MS)) for _ in range(3))
     mailed = replace(mailed, content=replace(mailed.content, channels=(ChannelStep("push"), ChannelStep("email"))))
+    waits = replace(waits, content=replace(waits.content, channels=(ChannelStep("apns"),)))
     await bench.accept(waits, again, mailed)
     await read(bench, waits, again, mailed)
     await bench.store.feed.mark(marking(again, Mark.UNREAD, bench.now))
@@ -164,3 +168,17 @@ async def test_users_whose_app_does_not_want_it_leave_nothing(bench: Bench, grou
     await tell_reads(replace(ground, config=Config(apps={})))
     (pending,) = await ground.store.notification_reads.pending(10)
     assert [each.notification_id for each in pending.reads] == [made.id]
+
+
+async def test_of_many_users_all_are_told_in_one_turn(bench: Bench, ground: Ground) -> None:
+    """More than are read at once."""
+    users = [f"user-{n}" for n in range(USERS_AT_ONCE + 1)]
+    for user in users:
+        said = Registration(APP, UserId(user), DeviceId("phone"), IOS, f"token-of-{user}")
+        await bench.store.devices.upsert(said, bench.now, 0)
+        made = notification(bench.now, user=user)
+        await bench.routed(made, Sent("p"))
+        await bench.store.feed.mark(replace(marking(made, Mark.READ, bench.now), is_told=True))
+    await tell_reads(ground)
+    lease = await bench.lease(2 * len(users), lane=Lane.SILENT)
+    assert {item.notification.user_id for item in lease.items} == set(users)

@@ -17,7 +17,7 @@ from waypost.domain.settlement import Sent
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, later
 from waypost.ports.devices import Eviction
-from waypost.ports.feed import Mark
+from waypost.ports.feed import Mark, NewEntry
 from waypost.ports.views import Marked
 from waypost.ports.work import Accepted, Duplicate, NewNotification
 
@@ -109,13 +109,25 @@ async def test_marks_leave_after_their_notification(bench: Bench) -> None:
     for one in (gone, kept):
         await bench.store.feed.mark(marking(one, Mark.READ, bench.now))
     bench.clock.advance(DAY_MS)
-    retention = bench.store.retention
-    assert await retention.drop_before(later(bench.now, -HOUR_MS), 10) == 1
-    await retention.drop_whole(later(bench.now, -HOUR_MS))
+    assert await bench.store.retention.drop_before(later(bench.now, -HOUR_MS), 10) == 1
     assert await bench.store.views.detail(APP, gone.id) is None
     assert (await bench.detail(kept)).marked.read_at is not None
     await bench.accept(gone)
     assert (await bench.detail(gone)).marked == Marked()
+
+
+async def test_what_has_left_is_not_counted_as_unread(bench: Bench) -> None:
+    """From the moment that it is not listed any more."""
+    gone, kept = made_now(bench, "ann"), made_now(bench, "ann")
+    await bench.routed(gone, Sent("p"))
+    await bench.accept(kept)
+    await bench.store.feed.add(
+        [NewEntry(APP, gone.user_id, each.id, 0, n, bench.now) for n, each in enumerate((gone, kept), 1)]
+    )
+    bench.clock.advance(DAY_MS)
+    assert await bench.store.retention.drop_before(later(bench.now, -HOUR_MS), 10) == 1
+    (counts,) = await bench.store.feed.counts([(APP, gone.user_id)])
+    assert counts.unread == 1
 
 
 @shows("S3-42")

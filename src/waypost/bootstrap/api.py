@@ -7,9 +7,9 @@ from functools import partial
 
 from waypost.adapters.prometheus.sink import PrometheusSink
 from waypost.bootstrap import features
-from waypost.bootstrap.registry import installed
+from waypost.bootstrap.registry import families, installed
 from waypost.bootstrap.senders import content_checks, registration_checks, sections_of
-from waypost.bootstrap.stacks import StackParts, families
+from waypost.bootstrap.stacks import StackParts
 from waypost.config import Config
 from waypost.entrypoints.callers import Authenticator
 from waypost.entrypoints.limits import EntrypointLimits

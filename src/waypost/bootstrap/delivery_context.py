@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from waypost.bootstrap import features
 from waypost.bootstrap.fallbacks import fallbacks_of
 from waypost.bootstrap.receipts import receipt_links
-from waypost.bootstrap.registry import channels_of, installed
+from waypost.bootstrap.registry import channels_of, families, installed
 from waypost.bootstrap.stacks import StackParts
 from waypost.config import Config
 from waypost.domain.breaker import BreakerRules
@@ -79,10 +79,9 @@ def _routing_table(config: Config, senders: Iterable[CredentialId]) -> RoutingTa
     """Put together the rules of the core, of every channel, and of every feature."""
     plugins = installed()
     rules = with_rules([*(rule for plugin in plugins for rule in plugin.rules), *features.rules(config)])
-    families = {plugin.channel: plugin.family for plugin in plugins}
     by_app = credentials_by_app(config, senders)
     return RoutingTable(
-        channels_of(plugins), by_app, rules, features.renderers(config), families, receipt_links(config)
+        channels_of(plugins), by_app, rules, features.renderers(config), families(), receipt_links(config)
     )
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from litestar.handlers import HTTPRouteHandler
 
     from waypost.config import Config
+    from waypost.domain.channel import Channel
     from waypost.domain.notification import Notification
     from waypost.domain.recipient import FactsReader
     from waypost.domain.routing import Renderer, Rule
@@ -103,15 +104,22 @@ def renderers(config: Config) -> list[Renderer]:
 
 
 def facts_reader(grounds: Mapping[str, Ground]) -> FactsReader | None:
-    """Return what reads the facts of all features; None where no feature has any."""
+    """Return what reads the facts of all features; None where no feature has any.
+
+    No feature is asked about an app that was taken out of the configuration: its facts are None.
+    """
     used = ((name, parts.facts, grounds[name]) for name, parts in _each() if parts.is_used(grounds[name].config))
     readers = {name: partial(facts, ground) for name, facts, ground in used if facts is not None}
     if not readers:
         return None
 
+    apps = next(iter(grounds.values())).config.apps
+
     async def read(notifications: Sequence[Notification]) -> Sequence[Mapping[str, Any]]:
-        found = {name: await reader(notifications) for name, reader in readers.items()}
-        return [{name: facts[n] for name, facts in found.items()} for n in range(len(notifications))]
+        known = [each for each in notifications if each.app in apps]
+        found = {name: await reader(known) for name, reader in readers.items()}
+        of_known = iter([{name: facts[n] for name, facts in found.items()} for n in range(len(known))])
+        return [next(of_known) if each.app in apps else dict.fromkeys(readers) for each in notifications]
 
     return read
 
@@ -135,11 +143,13 @@ def grounds_of(
     }
 
 
-def with_pages(grounds: Mapping[str, Ground], pages: FeedPages | None) -> dict[str, Ground]:
-    """Put a cache in front of what is read of feeds."""
+def complete(
+    grounds: Mapping[str, Ground], pages: FeedPages | None, families: Mapping[Channel, str]
+) -> dict[str, Ground]:
+    """Add what reads the first pages of feeds from a cache, and the families of the installed channels."""
     from msgspec.structs import replace  # noqa: PLC0415 - as above
 
-    return {name: replace(ground, pages=pages) for name, ground in grounds.items()}
+    return {name: replace(ground, pages=pages, families=families) for name, ground in grounds.items()}
 
 
 def without_memory(grounds: Mapping[str, Ground]) -> dict[str, Ground]:

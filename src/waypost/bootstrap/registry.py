@@ -35,6 +35,11 @@ def installed() -> tuple[SenderPlugin, ...]:
     return plugins
 
 
+def families() -> dict[Channel, str]:
+    """Return the family of each channel."""
+    return {plugin.channel: plugin.family for plugin in installed()}
+
+
 def registered(entries: Iterable[EntryPoint]) -> tuple[SenderPlugin, ...]:
     """Load what *entries* point to, and check that no channel and no platform has two plug-ins."""
     found: dict[str, SenderPlugin] = {}

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from waypost.bootstrap.paths import run_dir_of
-from waypost.bootstrap.registry import installed
+from waypost.bootstrap.registry import families
 from waypost.config import Config, Handoff, Stack
-from waypost.domain.channel import Channel
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.notification import Lane
 from waypost.pipeline.record import record
@@ -197,11 +196,6 @@ async def _channels(config: Config, redis: Redis | None, telemetry: Telemetry) -
 
     assert redis is not None and config.redis is not None, "the configuration was checked when it was read"
     yield RedisChannelPublisher(redis, config.redis.prefix)
-
-
-def families() -> dict[Channel, str]:
-    """Return the family of each channel."""
-    return {plugin.channel: plugin.family for plugin in installed()}
 
 
 def channel_names() -> list[str]:

@@ -9,6 +9,7 @@ from litestar.handlers import HTTPRouteHandler
 from msgspec import Struct
 
 from waypost.config import Config
+from waypost.domain.channel import Channel
 from waypost.domain.notification import Notification
 from waypost.domain.routing import Renderer, Rule
 from waypost.domain.time import Instant
@@ -45,6 +46,8 @@ class Ground(Struct, frozen=True):
     """The cache in front of feeds; None where there is none."""
     memory: dict[type, Any] | None = None
     """What its parts remember of what this process sends, by type; None where nothing is sent, as for ``explain``."""
+    families: Mapping[Channel, str] = {}
+    """The family of each channel that is installed; a channel that is missing is its own."""
 
 
 class FeatureDuty(Struct, frozen=True):

@@ -54,6 +54,8 @@ class _Page(Struct, frozen=True):
     n: int
     table: str = ""
     """The table of a feature, whose rows belong to notifications."""
+    beside: tuple[str, ...] = ()
+    """The tables of features from which rows go with their notifications."""
 
 
 class _Hidden(Struct, frozen=True):
@@ -100,7 +102,8 @@ class SqlRetention:
 
     async def drop_before(self, before: Instant, n: int) -> int:
         """See Retention."""
-        return await asyncio.shield(self._database.commits.submit(_DROP, _Page(before, n), n))
+        page = _Page(before, n, beside=self._beside)
+        return await asyncio.shield(self._database.commits.submit(_DROP, page, n))
 
     async def drop_hidden(self, n: int) -> int:
         """See Retention."""
@@ -133,7 +136,7 @@ def _drop(transaction: Transaction, ops: Sequence[_Page]) -> list[int]:
 def _drop_page(transaction: Transaction, page: _Page) -> int:
     connection = transaction.connection
     rows = connection.execute(_OLD, (first_id_at(page.before), page.before, page.n)).fetchall()
-    return delete_notifications(transaction, rows)
+    return delete_notifications(transaction, rows, page.beside)
 
 
 def _drop_hidden(transaction: Transaction, ops: Sequence[_Hidden]) -> list[int]:
