@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from pathlib import Path
 from typing import Final
 
@@ -49,7 +51,8 @@ def followed(tmp_path: Path) -> tuple[Path, dict[str, str]]:
         for block in blocks(language, ours):
             match = re.match(r"(?:#|<!--) (\S+)", block)
             assert match is not None, block
-            (tmp_path / match[1]).write_text(block.removeprefix("<!-- index.html -->\n"))
+            (tmp_path / match[1]).parent.mkdir(exist_ok=True)
+            (tmp_path / match[1]).write_text(re.sub(r"^<!--.*-->\n", "", block))
     return tmp_path, ours
 
 
@@ -76,6 +79,8 @@ def test_an_inbox_is_added_as_the_page_says(sdk: Path, followed: tuple[Path, dic
                 assert browser.stdout.readline() == "open\n"
                 shell(send, folder, environ)
             assert browser.returncode == 0
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                urllib.request.urlopen(f"http://localhost:{ports['8000']}/login.secret")
         finally:
             running.kill()
             running.wait()
