@@ -80,7 +80,7 @@ class _Handler(BaseHTTPRequestHandler):
         name = path.removeprefix("/") or "index.html"
         if path == "/session":
             self._answer(200, "application/json", json.dumps(self.server.session))
-        elif path == "/token":
+        elif path == "/token" and self._is_local():
             self._answer(200, "text/plain", self.server.token())
         elif name in _TYPES:
             self._answer(200, _TYPES[name], (_PAGES / name).read_text(encoding="utf-8"))
@@ -91,7 +91,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Send what the form says."""
         length = int(self.headers.get("content-length", 0))
         is_form = self.path == "/send" and self.headers.get("content-type") == "application/json"
-        if not is_form or length > BODY_LIMIT:
+        if not is_form or length > BODY_LIMIT or not self._is_local():
             self._answer(404, "text/plain", "no such page")
             return
         try:
@@ -102,6 +102,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing: the terminal is the demonstration's."""
+
+    def _is_local(self) -> bool:
+        """Tell whether it was asked by an address of this machine, and not by a name of somebody's that leads here."""
+        return self.headers.get("host", "").partition(":")[0] in ("127.0.0.1", "localhost")
 
     def _answer(self, status: int, media_type: str, text: str) -> None:
         url = self.server.session["url"]
