@@ -41,7 +41,7 @@ async def test_there_is_a_topic_for_each_family_of_channels(
     by_channel = "store: postgresql://h/d\noutbox: {to: kafka, topics: channels}\n"
     found = {each.name: each for each in await reach(config(tmp_path, f"{by_channel}{kafka}"))}
     assert found["kafka"].what is not None
-    assert ", 5 topics, " in found["kafka"].what
+    assert ", 6 topics, " in found["kafka"].what
 
 
 def test_what_the_stack_lacks_is_told(tmp_path: Path, kafka_bootstrap: str, kafka_prefix: str) -> None:
