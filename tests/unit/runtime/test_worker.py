@@ -145,7 +145,7 @@ async def at_work(
         bench.devices,
         bench.journal,
         MemoryDedup(bench.store, bench.clock),
-        MemoryRetention(bench.store),
+        MemoryRetention(bench.store, bench.clock),
         MemoryBulk(bench.store),
         MemoryErasures(bench.store),
         30,
