@@ -290,7 +290,7 @@ class Attentive:
         """See Work."""
         return await self._work.settle(lease, settled)
 
-    async def promote_due(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
+    async def promote_due(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int | None:
         """See Work."""
         await self._under_test.caught_up()
         return await self._work.promote_due(now, n, lifted)

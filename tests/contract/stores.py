@@ -134,7 +134,7 @@ class MemoryUnderTest:
         self.journal = MemoryJournal(self._store)
         self.keys = MemoryKeys(self._store)
         self.dedup = MemoryDedup(self._store, self.clock)
-        self.retention = MemoryRetention(self._store)
+        self.retention = MemoryRetention(self._store, self.clock)
         self.bulk_views = MemoryBulkViews(self._store)
         self.feed = MemoryFeed(self._store, self.clock)
         self.audit = MemoryAudit(self._store)

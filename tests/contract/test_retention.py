@@ -15,11 +15,12 @@ from waypost.domain.ids import DeviceId, UserId, next_ids, token_hash
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.settlement import Sent
 from waypost.domain.status import NotificationStatus
-from waypost.domain.time import DAY_MS, HOUR_MS, later
+from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, later
 from waypost.ports.devices import Eviction
 from waypost.ports.feed import Mark, NewEntry
 from waypost.ports.views import Marked
 from waypost.ports.work import Accepted, Duplicate, NewNotification
+from waypost.stores.sql.webhook_queue import WebhookEnded, WebhookEvent
 
 pytestmark = pytest.mark.asyncio
 
@@ -141,6 +142,9 @@ async def test_what_its_reader_hid_is_deleted_once_it_is_final_and_nothing_else(
         await bench.store.feed.mark(marking(made, Mark.DELETED, bench.now))
     await bench.store.feed.mark(marking(read, Mark.READ, bench.now))
     retention = bench.store.retention
+    bench.clock.advance(10 * MINUTE_MS - 1)
+    assert await retention.drop_hidden(10) == 0, "its reader may restore it"
+    bench.clock.advance(1)
     assert [await retention.drop_hidden(10) for _ in range(2)] == [1, 0]
     assert await bench.store.views.detail(APP, hidden.id) is None
     assert set(await bench.store.views.statuses(APP, [still_open.id, read.id, untouched.id])) == {
@@ -155,6 +159,28 @@ async def test_what_its_reader_hid_is_deleted_once_it_is_final_and_nothing_else(
     if isinstance(bench.store, SqlUnderTest):
         marks = {hidden.id, still_open.id}
         assert [name for name, value in await bench.store.cells() if value in marks and name != "journal"] == []
+
+
+async def test_what_is_still_to_be_told_is_not_deleted_as_hidden(ledger_store: SqlUnderTest) -> None:
+    """An event for a webhook that is away, a read for a user's other devices: they go with the notification."""
+    bench = Bench(ledger_store, (await ledger_store.open_workers(1))[0])
+    store, retention = ledger_store._opened, ledger_store._opened.retention
+    event_of, read_of = made_now(bench, "ann"), made_now(bench, "ann")
+    for made, is_told in ((event_of, False), (read_of, True)):
+        await bench.routed(made, Sent("p"))
+        deleted = marking(made, Mark.DELETED, bench.now)
+        await store.feed.mark(msgspec.structs.replace(deleted, is_told=is_told))
+    event = WebhookEvent(notification(bench.now).id, event_of.id, 1, APP, "https://example.com/", bench.now, b"{}")
+    await store.webhook_queue.take([event])
+    bench.clock.advance(HOUR_MS)
+    assert await retention.drop_hidden(10) == 0
+    assert await store.webhook_queue.take([WebhookEnded(event.id)]) == []
+    await store.webhook_queue.drop([WebhookEnded(event.id)])
+    assert [await retention.drop_hidden(10) for _ in range(2)] == [1, 0]
+    (of_ann,) = await store.notification_reads.pending(10)
+    assert [each.notification_id for each in of_ann.reads] == [read_of.id]
+    await store.notification_reads.told(of_ann.reads)
+    assert [await retention.drop_hidden(10) for _ in range(2)] == [1, 0]
 
 
 async def test_what_is_open_for_days_is_counted_although_hours_long_past_become_one(bench: Bench) -> None:

@@ -6,14 +6,17 @@ from collections.abc import Sequence
 
 from tests.memory.store import MemoryStore
 from waypost.domain.ids import NotificationId, created_at
-from waypost.domain.time import Instant
+from waypost.domain.time import Instant, later
+from waypost.ports.clock import Clock
+from waypost.ports.retention import HIDDEN_FOR_MS
 
 
 class MemoryRetention:
     """See Retention."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: MemoryStore, clock: Clock) -> None:
         self._store = store
+        self._clock = clock
 
     async def drop_whole(self, before: Instant) -> Instant:
         """See Retention: nothing lies apart."""
@@ -29,7 +32,9 @@ class MemoryRetention:
         """See Retention."""
         feed = self._store.feed
         final = [one for one, row in self._store.rows.items() if row.is_final and one in feed]
-        return self._drop([one for one in final if feed[one].hidden_at is not None][:n])
+        before = later(self._clock.now(), -HIDDEN_FOR_MS)
+        hidden = [(one, feed[one].hidden_at) for one in final]
+        return self._drop([one for one, at in hidden if at is not None and at <= before][:n])
 
     def _drop(self, ids: Sequence[NotificationId]) -> int:
         for one in ids:

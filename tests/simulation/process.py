@@ -131,7 +131,7 @@ class Process(Owner):
             devices=devices,
             journal=reached(MemoryJournal(store), self),
             dedup=dedup,
-            retention=reached(MemoryRetention(store), self),
+            retention=reached(MemoryRetention(store, clock), self),
             bulk=reached(MemoryBulk(store), self),
             erasures=reached(MemoryErasures(store), self),
             keep_days=30,

@@ -187,7 +187,7 @@ class RetentionSettings(Struct, frozen=True, kw_only=True):
     erased: Literal["keep", "delete"] = "keep"
     """What is left of an erased user's notifications: receipts without the person, or nothing."""
     hidden: Literal["keep", "delete"] = "keep"
-    """A finished notification that its user deleted under `/api` is kept for the app, or deleted."""
+    """A finished notification that its user deleted under `/api` is kept for the app, or deleted ten minutes later."""
 
 
 class SourceSettings(Struct, frozen=True, kw_only=True):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
-from waypost.domain.time import Instant
+from waypost.domain.time import MINUTE_MS, Instant
+
+HIDDEN_FOR_MS: Final = 10 * MINUTE_MS
+"""How long something is hidden at least before it is deleted: its reader may restore what was hidden by mistake."""
 
 
 class Retention(Protocol):
@@ -22,5 +25,8 @@ class Retention(Protocol):
         ...
 
     async def drop_hidden(self, n: int) -> int:
-        """Delete at most *n* finished notifications that their readers hid; how many it was."""
+        """Delete at most *n* finished notifications that their readers hid ``HIDDEN_FOR_MS`` ago; how many it was.
+
+        One of which something is still to be told, to a webhook or to other devices, stays until it was told.
+        """
         ...

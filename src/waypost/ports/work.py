@@ -187,9 +187,10 @@ class Work(Leases, Protocol):
         """
         ...
 
-    async def promote_due(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
+    async def promote_due(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int | None:
         """Make at most *n* due entries leasable and say how many became so; never early, a crash repeats.
 
+        None means that nobody knows yet: some may become so, and under each condition something may still be parked.
         Due are scheduled notifications, retries, parked deliveries and waits whose time is over, and intents past their
         deadline (these are closed as ``unknown`` on the spot). *lifted* maps a condition to how many of the
         deliveries parked under it may come back as well, those that expire first before the others. Where there is

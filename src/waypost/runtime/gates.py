@@ -163,9 +163,10 @@ class Gates:
                 room = min(n, self._room_for(credential, lane))
                 if room > 0:
                     came = await work.promote_due(now, room, {rate.waiting.conditions[lane]: room})
-                    rate.waiting.came_back(lane, came)
-                    released += came
                     searches += 1
+                    if came is not None:
+                        rate.waiting.came_back(lane, came)
+                        released += came
             if searches >= RATED_A_TURN:
                 self._last_rated = credential
                 break

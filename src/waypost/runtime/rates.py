@@ -200,7 +200,7 @@ class Waiting:
     def turns(self) -> Iterator[tuple[Lane, int]]:
         """Yield how many of each waiting lane may come back: its share of what has come; one of a lane that may wait.
 
-        Tell ``came_back`` what did before going on.
+        Tell ``came_back`` what did before going on, where that is known.
         """
         for lane in sorted(self._unknown, key=_ORDER.index):
             yield lane, 1

@@ -224,7 +224,7 @@ class Worker:
         released = await self._work.promote_due(self._context.clock.now(), self._context.timer.page, lifted)
         if released:
             self._wake_all()
-        elif lifted:
+        elif lifted and released is not None:
             self._parked.nothing_came(lifted)
         if await gates.release_rated(self._work, self._context.clock.now()):
             self._wake_all()

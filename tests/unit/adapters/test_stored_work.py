@@ -9,13 +9,15 @@ import pytest
 
 from tests.contract.bench import Bench
 from tests.contract.stores import LEASE_MS, MemoryUnderTest
+from waypost.domain.errors import Unavailable
 from waypost.domain.notification import Lane
-from waypost.domain.time import later
+from waypost.domain.time import Instant, later
 from waypost.ports.work import Lease
 from waypost.stores.kafka.stored_work import StoredWork
 
 pytestmark = pytest.mark.asyncio
 LANE = Lane.NORMAL
+PARKED_UNDER = "breaker:demo/apns"
 
 
 class Late:
@@ -68,15 +70,56 @@ async def test_what_others_have_by_now_is_not_handed_out() -> None:
     assert (await take(bench, beside, 2)).items == ()
 
 
-async def test_a_late_answer_counts_at_the_next_look() -> None:
+async def test_a_late_answer_counts_at_the_next_look_that_asks_the_same() -> None:
     """What is due is released by a store that answers after our patience; meanwhile nothing is asked again."""
     bench, _ = await asked(0)
     await bench.accepted(scheduled_at=later(bench.now, 1))
     bench.clock.advance(1)
     late: Any = Late(bench.worker)
     beside = StoredWork(late)
-    assert [await beside.promote_due(bench.now, 10, {}) for _ in range(2)] == [0, 0]
+    assert [await beside.promote_due(bench.now, 10, {}) for _ in range(2)] == [None, None]
     late.may_answer.set()
     await asyncio.sleep(0)  # the turn in which it answers
+    assert await beside.promote_due(bench.now, 1, {PARKED_UNDER: 1}) == 0, "another question"
     assert await beside.promote_due(bench.now, 10, {}) == 1
-    assert late.asked == 1
+    assert late.asked == 2
+    await beside.stop()
+
+
+async def test_that_nothing_is_parked_is_said_by_an_answer_in_time_alone() -> None:
+    """Something may have been parked since a late one was asked for."""
+    bench, _ = await asked(0)
+    late: Any = Late(bench.worker)
+    beside = StoredWork(late)
+    assert await beside.promote_due(bench.now, 10, {PARKED_UNDER: 1}) is None
+    assert await beside.promote_due(bench.now, 10, {}) is None, "a second look while the first one is late"
+    late.may_answer.set()
+    await asyncio.sleep(0)
+    assert [await beside.promote_due(bench.now, 10, {PARKED_UNDER: 1}) for _ in range(2)] == [None, 0]
+    assert late.asked == 3
+    await beside.stop()
+
+
+async def test_no_more_looks_are_asked_than_the_store_may_owe() -> None:
+    bench, _ = await asked(0)
+    late: Any = Late(bench.worker)
+    beside = StoredWork(late)
+    looks = [{f"breaker:demo/{n}": 1} for n in range(beside.at_once + 5)]
+    assert {await beside.promote_due(bench.now, 10, each) for each in looks} == {None}
+    assert late.asked == beside.at_once
+    late.may_answer.set()
+    await asyncio.sleep(0)
+    assert await beside.promote_due(bench.now, 10, looks[-1]) == 0, "what nobody asks for any more makes room"
+    await beside.stop()
+
+
+async def test_a_store_that_is_away_does_not_say_that_nothing_is_parked() -> None:
+    class Away:
+        """A store that is away."""
+
+        async def promote_due(self, *arguments: Any) -> int:
+            raise Unavailable("the store is away")
+
+    away: Any = Away()
+    beside = StoredWork(away)
+    assert await beside.promote_due(Instant(0), 10, {PARKED_UNDER: 1}) is None

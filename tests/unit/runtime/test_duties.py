@@ -69,7 +69,7 @@ def duty_context_on(bench: LaneBench) -> DutyContext:
         MemoryDevices(bench.store),
         bench.journal,
         MemoryDedup(bench.store, bench.clock),
-        MemoryRetention(bench.store),
+        MemoryRetention(bench.store, bench.clock),
         MemoryBulk(bench.store),
         MemoryErasures(bench.store),
         30,

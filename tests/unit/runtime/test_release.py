@@ -45,6 +45,8 @@ class Releases:
         capabilities = Capabilities(Channel("fcm"), 10, 10, 4096)
         self._gates = Gates(dict.fromkeys(FCM, capabilities), {}, BreakerRules(), silent, rates)
         self._asked: list[str] = []
+        self.is_slow = False
+        """Whether the store answers too late."""
 
     async def open(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Take note of what the store is asked for."""
@@ -52,9 +54,9 @@ class Releases:
         self._parked = ParkedWork(self._gates, self._work, ())
         promote = self._work.promote_due
 
-        async def noted(now: Instant, n: int, lifted: Mapping[str, int] = NOTHING) -> int:
+        async def noted(now: Instant, n: int, lifted: Mapping[str, int] = NOTHING) -> int | None:
             self._asked += lifted
-            return await promote(now, n, lifted)
+            return None if self.is_slow else await promote(now, n, lifted)
 
         monkeypatch.setattr(self._work, "promote_due", noted)
 
@@ -94,6 +96,18 @@ async def test_of_many_conditions_a_release_asks_for_some_and_in_turn_for_all(
         asked.update(some)
     assert asked == {f"{prefix}{name}" for name in FCM}, "each had its turn"
     assert await releases.leasable() >= APPS
+
+
+async def test_a_rate_is_asked_for_until_the_store_has_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that is slow has not said that nothing waits."""
+    releases = Releases()
+    await releases.open(monkeypatch)
+    await releases.park(f"rate:{Lane.NORMAL}/")
+    with monkeypatch.context() as slow:
+        slow.setattr(releases, "is_slow", True)
+        for _ in range(ROUNDS):
+            await releases.next()
+    assert {each for _ in range(ROUNDS) for each in await releases.next()} == {f"rate:{Lane.NORMAL}/{it}" for it in FCM}
 
 
 async def test_where_nothing_is_parked_nothing_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

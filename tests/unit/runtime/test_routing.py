@@ -59,7 +59,7 @@ class Apart:
         """See Work."""
         return await self.inner.settle(lease, settled)
 
-    async def promote_due(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
+    async def promote_due(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int | None:
         """See Work."""
         return await self.inner.promote_due(now, n, lifted)
 

@@ -145,7 +145,7 @@ async def at_work(
         bench.devices,
         bench.journal,
         MemoryDedup(bench.store, bench.clock),
-        MemoryRetention(bench.store),
+        MemoryRetention(bench.store, bench.clock),
         MemoryBulk(bench.store),
         MemoryErasures(bench.store),
         30,
@@ -181,7 +181,7 @@ async def test_what_is_due_is_looked_for_as_often_and_as_much_at_a_time_as_is_se
     measured = 0
     promote_due, depth = bench.work.promote_due, bench.work.depth
 
-    async def noted(now: Instant, n: int, lifted: Mapping[str, int]) -> int:
+    async def noted(now: Instant, n: int, lifted: Mapping[str, int]) -> int | None:
         pages.append(n)
         return await promote_due(now, n, lifted)
 
@@ -235,6 +235,22 @@ async def test_what_is_parked_comes_back_although_nothing_was_expected(bench: La
         bench.made.gates.nothing_came({f"breaker:{APNS}": 1, f"room:normal/{APNS}": 1})
         bench.clock.advance(6_000)
         await until(lambda: set(bench.statuses(told).values()) == {DeliveryStatus.SENT})
+
+
+async def test_a_store_that_has_not_answered_has_not_said_that_nothing_is_parked(
+    bench: LaneBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked for the same at each release, until it has answered."""
+    asked: list[str] = []
+
+    async def unknown(now: Instant, n: int, lifted: Mapping[str, int]) -> int | None:
+        asked.extend(lifted)
+        return None
+
+    monkeypatch.setattr(bench.work, "promote_due", unknown)
+    async with at_work(bench):
+        bench.made.gates.parked(f"breaker:{APNS}")
+        await until(lambda: asked.count(f"breaker:{APNS}") > 2)
 
 
 @pytest.mark.parametrize(

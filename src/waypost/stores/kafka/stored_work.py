@@ -49,7 +49,9 @@ class StoredWork:
     """The store's own work of one worker; where the store is away there is none."""
 
     patience_s = 0.25
-    """Seconds that a look for what is due waits for the store; what comes later counts at the next look."""
+    """Seconds that a look for what is due waits for the store, where no other look waits already."""
+    at_once = 32
+    """The most looks for what is due that the store has not answered; more are not asked."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
@@ -57,7 +59,8 @@ class StoredWork:
         """The lease of each lane that was asked for and not taken yet."""
         self._rest: dict[Lane, Lease] = {}
         """The items for which there was no room when their lease was taken."""
-        self._due = _Question(0)
+        self._due: dict[frozenset[str], asyncio.Task[int | None]] = {}
+        """Each look for what is due whose answer nobody had yet, by the conditions that it lifts."""
         self._conditions: _Question[frozenset[str]] = _Question(frozenset())
 
     def is_asked(self, lane: Lane) -> bool:
@@ -82,9 +85,23 @@ class StoredWork:
             self._rest[lane] = Lease(lease.token, lane, rest)
         return Lease(lease.token, lane, lease.items[:n])
 
-    async def promote_due(self, now: Instant, n: int, lifted: Mapping[str, int]) -> int:
-        """Release what is due, and count it once the store has answered."""
-        return await self._due.ask(lambda: self._work.promote_due(now, n, lifted), self.patience_s)
+    async def promote_due(self, now: Instant, n: int, lifted: Mapping[str, int]) -> int | None:
+        """Release what is due and count it; None while the store has not answered, and where it is away.
+
+        A late answer is for the next look that lifts the same. That nothing came is no answer then: something may have
+        been parked since.
+        """
+        question = frozenset(lifted)
+        if question in self._due:
+            return (self._due.pop(question).result() or None) if self._due[question].done() else None
+        is_slow = any(not asked.done() for asked in self._due.values())
+        if len(self._due) >= self.at_once:
+            self._due = {each: asked for each, asked in self._due.items() if not asked.done()}
+        if len(self._due) >= self.at_once:
+            return None
+        asked = self._due[question] = asyncio.create_task(self._promote(now, n, lifted))
+        await asyncio.wait({asked}, timeout=0 if is_slow else self.patience_s)
+        return self._due.pop(question).result() if asked.done() else None
 
     async def conditions(self) -> frozenset[str]:
         """Name the conditions that something waits for, once the store has answered."""
@@ -92,10 +109,10 @@ class StoredWork:
 
     async def stop(self) -> None:
         """Ask no longer; what was leased and not taken becomes free with this worker's end."""
-        for asked in self._asked.values():
+        waited = [*self._asked.values(), *self._due.values()]
+        for asked in waited:
             asked.cancel()
-        await asyncio.gather(*self._asked.values(), return_exceptions=True)
-        await self._due.stop()
+        await asyncio.gather(*waited, return_exceptions=True)
         await self._conditions.stop()
 
     def _answered(self, lane: Lane) -> Lease | None:
@@ -104,6 +121,12 @@ class StoredWork:
             return None
         del self._asked[lane]
         return asked.result()
+
+    async def _promote(self, now: Instant, n: int, lifted: Mapping[str, int]) -> int | None:
+        try:
+            return await self._work.promote_due(now, n, lifted)
+        except Unavailable:
+            return None
 
     async def _lease(self, lane: Lane, n: int, until: Instant) -> Lease:
         try:

@@ -179,10 +179,11 @@ class LogWork:
         self._let_go(lease.token, orders)
         return stale
 
-    async def promote_due(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int:
-        """See Work."""
+    async def promote_due(self, now: Instant, n: int, lifted: Mapping[str, int] = {}) -> int | None:
+        """See Work; where the store has not answered, what the log has counts, and None where that is nothing."""
         released = await self._assignment.promote_due(now, n, lifted)
-        return released + await self._beside.promote_due(now, n - released, lifted)
+        of_store = await self._beside.promote_due(now, n - released, lifted)
+        return released or None if of_store is None else released + of_store
 
     async def conditions(self) -> frozenset[str]:
         """See Work."""

@@ -22,6 +22,8 @@ class AddedTable(Struct, frozen=True):
     """
     of_notification: bool = False
     """Whether its column ``notification_id`` says whose a row is: it is erased, and goes, with that notification."""
+    is_to_be_told: bool = False
+    """Whether a row says what is still to be told of its notification, which is not deleted as hidden before that."""
 
 
 def make_missing(
@@ -37,3 +39,8 @@ def make_missing(
 def names_of_notifications(tables: Sequence[AddedTable]) -> tuple[str, ...]:
     """Name the tables whose rows belong to notifications."""
     return tuple(table.name for table in tables if table.of_notification)
+
+
+def names_of_what_is_to_be_told(tables: Sequence[AddedTable]) -> tuple[str, ...]:
+    """Name the tables whose rows say what is still to be told of notifications."""
+    return tuple(table.name for table in tables if table.is_to_be_told)

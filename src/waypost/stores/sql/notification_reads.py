@@ -27,6 +27,7 @@ TABLE: Final = AddedTable(
     " (app {text} NOT NULL, user_id {text} NOT NULL, notification_id {blob} NOT NULL, at {number} NOT NULL,"
     " device_id {text}, PRIMARY KEY (app, user_id, notification_id), UNIQUE (notification_id)){layout}",
     of_notification=True,
+    is_to_be_told=True,
 )
 NOTE: Final = """\
 INSERT INTO notification_reads (app, user_id, notification_id, at, device_id) VALUES (?, ?, ?, ?, ?)

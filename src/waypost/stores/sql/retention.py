@@ -15,8 +15,10 @@ from msgspec import Struct
 
 from waypost.domain.balance import DELIVERY, DROPPED
 from waypost.domain.ids import first_id_at
-from waypost.domain.time import DAY_MS, HOUR_MS, Instant
+from waypost.domain.time import DAY_MS, HOUR_MS, Instant, later
 from waypost.ports.clock import Clock
+from waypost.ports.retention import HIDDEN_FOR_MS
+from waypost.stores.sql.added import AddedTable, names_of_notifications, names_of_what_is_to_be_told
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Row
 from waypost.stores.sql.engine import Months
@@ -37,8 +39,9 @@ _HOURS_APART = 48
 _PAGE = 500
 _FIND_HIDDEN = """\
 SELECT seq, id, notification.app, lane, status FROM feed_entry JOIN notification ON id = notification_id
-WHERE hidden_at IS NOT NULL AND finished_at IS NOT NULL LIMIT ?
+WHERE hidden_at IS NOT NULL AND hidden_at <= ? AND finished_at IS NOT NULL {nothing_to_be_told} LIMIT ?
 """
+_NOTHING_TO_BE_TOLD = "AND NOT EXISTS (SELECT 1 FROM {table} AS told WHERE told.notification_id = notification.id)"
 _OLD = "SELECT seq, id, app, lane, status FROM notification WHERE id < ? AND finished_at < ? ORDER BY id LIMIT ?"
 _RECEIPTS = (
     "SELECT notification.app, notification.lane, receipt.status, count(*) FROM notification"
@@ -61,18 +64,21 @@ class _Page(Struct, frozen=True):
 class _Hidden(Struct, frozen=True):
     """A page of what readers hid, at most."""
 
+    before: Instant
     n: int
     beside: tuple[str, ...]
+    to_be_told: tuple[str, ...]
 
 
 class SqlRetention:
     """The retention of the store: see Retention."""
 
-    def __init__(self, database: Database, clock: Clock, beside: Sequence[str] = ()) -> None:
-        """Create it; *beside* are tables of features whose rows belong to notifications."""
+    def __init__(self, database: Database, clock: Clock, tables: Sequence[AddedTable] = ()) -> None:
+        """Create it; *tables* are those of features."""
         self._database = database
         self._clock = clock
-        self._beside = tuple(beside)
+        self._beside = names_of_notifications(tables)
+        self._to_be_told = names_of_what_is_to_be_told(tables)
         self._day = -1
 
     async def drop_whole(self, before: Instant) -> Instant:
@@ -107,7 +113,8 @@ class SqlRetention:
 
     async def drop_hidden(self, n: int) -> int:
         """See Retention."""
-        return await asyncio.shield(self._database.commits.submit(_DROP_HIDDEN, _Hidden(n, self._beside), n))
+        hidden = _Hidden(later(self._clock.now(), -HIDDEN_FOR_MS), n, self._beside, self._to_be_told)
+        return await asyncio.shield(self._database.commits.submit(_DROP_HIDDEN, hidden, n))
 
 
 def delete_notifications(transaction: Transaction, rows: Sequence[Row], beside: Sequence[str] = ()) -> int:
@@ -140,8 +147,14 @@ def _drop_page(transaction: Transaction, page: _Page) -> int:
 
 
 def _drop_hidden(transaction: Transaction, ops: Sequence[_Hidden]) -> list[int]:
-    execute = transaction.connection.execute
-    return [delete_notifications(transaction, execute(_FIND_HIDDEN, (op.n,)).fetchall(), op.beside) for op in ops]
+    return [_drop_page_of_hidden(transaction, op) for op in ops]
+
+
+def _drop_page_of_hidden(transaction: Transaction, page: _Hidden) -> int:
+    nothing_to_be_told = " ".join(_NOTHING_TO_BE_TOLD.format(table=table) for table in page.to_be_told)
+    find = _FIND_HIDDEN.format(nothing_to_be_told=nothing_to_be_told)
+    rows = transaction.connection.execute(find, (page.before, page.n)).fetchall()
+    return delete_notifications(transaction, rows, page.beside)
 
 
 def _drop_left(transaction: Transaction, ops: Sequence[_Page]) -> list[int]:

@@ -42,9 +42,9 @@ class Store:
     """The open database and the adapters on it."""
 
     def __init__(
-        self, database: Database, joined: Joined, clock: Clock, beside: Sequence[str] = (), *, with_devices: bool
+        self, database: Database, joined: Joined, clock: Clock, tables: Sequence[AddedTable] = (), *, with_devices: bool
     ) -> None:
-        """Create the adapters; *beside* are tables of features whose rows belong to notifications."""
+        """Create the adapters; *tables* are those of features."""
         self.database = database
         self.peers = joined.peers
         """The other workers, on whatever machine."""
@@ -53,7 +53,7 @@ class Store:
         self.member = joined.member
         self.work = SqlWork(database, self.shards, self.peers, with_devices=with_devices)
         self.dedup = SqlDedup(database)
-        self.retention = SqlRetention(database, clock, beside)
+        self.retention = SqlRetention(database, clock, tables)
         self.devices = SqlDevices(database, clock)
         self.views = SqlViews(database, clock)
         self.keys = SqlKeys(database)
@@ -69,7 +69,7 @@ class Store:
         self.recovery = SqlRecovery(database)
         self.webhook_queue = SqlWebhookQueue(database)
         self.audit = SqlAudit(database)
-        self.erasures = SqlErasures(database, beside)
+        self.erasures = SqlErasures(database, names_of_notifications(tables))
         self.ledger = SqlLedger(database)
         self.holds = SqlHolds(database)
         self.balance = SqlBalance(database, clock)
@@ -106,4 +106,4 @@ async def open_store(
     database.commits.start()
     joined = await engine.join(peers, database.commits.report)
     database.commits.fence = joined.fence
-    return Store(database, joined, clock, names_of_notifications(tables), with_devices=with_devices)
+    return Store(database, joined, clock, tables, with_devices=with_devices)

@@ -25,6 +25,7 @@ QUEUE: Final = AddedTable(
     " (id {blob} NOT NULL PRIMARY KEY, notification_id {blob} NOT NULL, seq {number} NOT NULL, app {text} NOT NULL,"
     " url {text} NOT NULL, at {number} NOT NULL, body {blob} NOT NULL, UNIQUE (notification_id, seq)){layout}",
     of_notification=True,
+    is_to_be_told=True,
 )
 DISABLED: Final = AddedTable(
     "webhook_disabled",
