@@ -48,7 +48,10 @@ def test_a_registration_is_tried_three_times(logic: Report) -> None:
 
 @shows("S3-06", "S3-07")
 def test_a_token_that_could_not_be_registered_is_kept_until_it_is(logic: Report) -> None:
-    logic.passed("what could not be registered is kept, sent at the next start, and then forgotten")
+    logic.passed(
+        "what could not be registered is kept, sent at the next start, and then forgotten",
+        "a browser's token that could not be registered is sent at the next start, and then forgotten",
+    )
 
 
 @shows("S3-08")

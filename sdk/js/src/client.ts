@@ -4,7 +4,7 @@ import { Api, type Session } from "./api.js";
 import { Emitter } from "./emitter.js";
 import { Feed, type Folder } from "./feed.js";
 import { Live, type LiveState } from "./live.js";
-import type { Click, Counts, Entry, LiveMessage } from "./messages.js";
+import type { Click, Counts, Entry, LiveMessage, MarkedMessage } from "./messages.js";
 import type { Problem } from "./problem.js";
 import { Push, type PushOptions } from "./push.js";
 import { sendReceipts } from "./receipts.js";
@@ -35,7 +35,7 @@ export interface Events {
 }
 
 /** What tabs say to each other. */
-type Said = { message: LiveMessage } | { state: LiveState } | { asks: true };
+type Said = { message: LiveMessage } | { state: LiveState } | { asks: true } | { polled: true } | { left: true };
 
 /** What a service worker says to pages. */
 interface WorkerSaid {
@@ -65,7 +65,7 @@ export class Waypost extends Emitter<Events> {
     this.#live = new Live(this.#api, {
       message: (message) => this.#lead({ message }),
       state: (state) => this.#lead({ state }),
-      poll: () => this.feed.refresh(),
+      poll: () => this.#poll(),
     });
     this.feed.on("entry", (entry) => this.emit("entry", entry));
     this.feed.on("change", () => this.#tellCounts());
@@ -77,7 +77,7 @@ export class Waypost extends Emitter<Events> {
     feed.on("problem", (problem) => this.emit("problem", problem));
     feed.on("marked", (marked) => {
       for (const each of this.#views) if (each !== feed) each.take(marked);
-      if (marked.mark !== "seen") void this.#clear(marked.ids ?? [], marked.unread);
+      if (marked.mark !== "seen") void this.#clear(marked);
     });
     this.#views.add(feed);
     return feed;
@@ -98,7 +98,7 @@ export class Waypost extends Emitter<Events> {
     void this.#tabs.lead(() => this.#live.run(signal), signal);
     void this.push.start();
     void sendReceipts(this.#api, this.#storage);
-    await this.feed.start();
+    await Promise.all([...this.#views].map((view) => view.start()));
   }
 
   /** End: nothing is followed any more. */
@@ -112,8 +112,31 @@ export class Waypost extends Emitter<Events> {
 
   /** End for good: nothing more is sent to this browser, and nothing of the user is kept in it. */
   async logout(): Promise<void> {
+    this.#tabs?.say({ left: true });
     this.stop();
-    await Promise.all([this.push.unregister(), this.feed.forget()]);
+    await Promise.all([this.push.unregister(), this.#forget()]);
+  }
+
+  /** End here, as the user has logged out in another tab. */
+  #leave(): void {
+    this.stop();
+    this.push.leave();
+    void this.#forget();
+  }
+
+  async #forget(): Promise<void> {
+    await Promise.all([...this.#views].map((view) => view.forget()));
+  }
+
+  /** Load what is new, as nothing tells it, and have the other tabs do so; whether that worked. */
+  #poll(): Promise<boolean> {
+    this.#tabs?.say({ polled: true });
+    return this.#refresh();
+  }
+
+  async #refresh(): Promise<boolean> {
+    const done = await Promise.all([...this.#views].map((view) => view.refresh()));
+    return done.every(Boolean);
   }
 
   /** Take what the connection of this tab says, and tell the others. */
@@ -126,6 +149,8 @@ export class Waypost extends Emitter<Events> {
 
   #hear(said: Said): void {
     if ("asks" in said) return this.#isLeading ? this.#tabs?.say({ state: this.state }) : undefined;
+    if ("left" in said) return this.#leave();
+    if ("polled" in said) return void this.#refresh();
     if ("state" in said) {
       this.state = said.state;
       return this.emit("state", said.state);
@@ -133,19 +158,20 @@ export class Waypost extends Emitter<Events> {
     const { message } = said;
     if ("cursor" in message) this.#live.cursor = message.cursor;
     for (const view of this.#views) view.take(message);
-    if (message.type === "marked" && message.mark !== "seen") void this.#clear(message.ids ?? [], message.unread);
+    if (message.type === "marked" && message.mark !== "seen") void this.#clear(message);
   }
 
   /** Take what was read from the screen, too: this browser is not told of it by a push. */
-  async #clear(ids: readonly string[], unread: number): Promise<void> {
+  async #clear({ ids, unread }: MarkedMessage): Promise<void> {
+    const read = unread ? (ids ?? []) : [...(ids ?? []), ...this.feed.known];
     const registration = await navigator.serviceWorker?.getRegistration();
-    if (registration) await takeAway(registration, ids, unread);
+    if (registration) await takeAway(registration, read, unread);
   }
 
   /** Take what the service worker says. */
   #heed = ({ data }: MessageEvent<WorkerSaid>): void => {
     const said = data?.waypost;
-    if (said?.pushed) void this.feed.refresh();
+    if (said?.pushed) void this.#refresh();
     if (said?.renewed) void this.push.start();
     if (said?.receipts) void sendReceipts(this.#api, this.#storage);
     if (said?.click) this.emit("click", said.click);

@@ -57,7 +57,8 @@ export class Feed extends Emitter<FeedEvents> {
   #storage: Storage;
   #folder: Folder;
   #deviceId: () => string | undefined;
-  #next: string | null = null;
+  /** Where the next page begins; null past the end, undefined while no page is there, but what was kept may be. */
+  #next: string | null | undefined;
   #recent = new Recent();
   #isFollowed = false;
   #loading: Promise<boolean> | undefined;
@@ -80,7 +81,7 @@ export class Feed extends Emitter<FeedEvents> {
 
   /** Whether there are older entries to load. */
   get hasMore(): boolean {
-    return this.#next !== null;
+    return typeof this.#next === "string";
   }
 
   /** Whether entries are being loaded. */
@@ -90,6 +91,7 @@ export class Feed extends Emitter<FeedEvents> {
 
   /** Show what was kept the last time, then load the first page. */
   async start(): Promise<boolean> {
+    this.#isEnded = false;
     const kept = this.#folder === "inbox" ? await this.#storage.get<Kept>(this.#key) : undefined;
     if (kept && !this.items.length) {
       this.#recent = new Recent(kept.recent);
@@ -112,7 +114,7 @@ export class Feed extends Emitter<FeedEvents> {
   /** Load the next page: not while one is loading, nor past the end. */
   more(): Promise<boolean> {
     if (this.#loading) return this.#loading;
-    return this.#next === null ? Promise.resolve(true) : this.#load(this.#next);
+    return typeof this.#next === "string" ? this.#load(this.#next) : Promise.resolve(true);
   }
 
   /** Mark entries: at once here, then on the server; put back where it refuses. Whether it took it. */
@@ -120,11 +122,14 @@ export class Feed extends Emitter<FeedEvents> {
     return this.#mark({ mark, ids }, (id) => ids.includes(id));
   }
 
-  /** Mark all of the inbox up to the newest entry that is here. */
-  markAll(mark: Mark): Promise<boolean> {
+  /** Mark all of the inbox up to the newest entry that is here; what is unread then shows, as it is loaded anew. */
+  async markAll(mark: Mark): Promise<boolean> {
     const until = this.items[0]?.id;
+    if (until === undefined) return true;
     const here = new Set(this.items.map((each) => each.id)); // what comes meanwhile is not meant
-    return until === undefined ? Promise.resolve(true) : this.#mark({ mark, until }, (id) => here.has(id));
+    const isTaken = await this.#mark({ mark, until }, (id) => here.has(id));
+    if (isTaken && mark !== "seen" && this.counts.unread) void this.refresh();
+    return isTaken;
   }
 
   /** Take back a deletion. */
@@ -140,9 +145,19 @@ export class Feed extends Emitter<FeedEvents> {
     if (said.type === "hello") void this.#catchUp(said);
   }
 
-  /** Tell nothing more, and forget what is kept. */
+  /** The ids that were here last, read or not. */
+  get known(): readonly string[] {
+    return this.#recent.list();
+  }
+
+  /** Forget what is here and what is kept, until it is started anew. */
   async forget(): Promise<void> {
     this.#isEnded = true;
+    this.#next = undefined;
+    this.#recent = new Recent();
+    this.#isFollowed = false;
+    this.status = "loading";
+    this.#become([], { unread: 0, unseen: 0 });
     await this.#keeping;
     await this.#storage.delete(this.#key);
   }
@@ -156,6 +171,7 @@ export class Feed extends Emitter<FeedEvents> {
   #load(cursor: string | null): Promise<boolean> {
     const loading = this.#loaded(cursor).then((problem) => {
       this.#loading = undefined;
+      if (this.#isEnded) return false;
       this.hasFailed = problem !== undefined;
       this.status = problem && this.status !== "ready" ? "failed" : "ready";
       this.emit("change", this);
@@ -187,7 +203,8 @@ export class Feed extends Emitter<FeedEvents> {
       this.#next = page.next;
       return this.#become(withNextPage(this.items, items), this.#known(page));
     }
-    const list = withFirstPage(this.items, items, page.next === null);
+    const isAll = page.next === null || this.#next === undefined; // what was kept has no way to older ones
+    const list = withFirstPage(this.items, items, isAll);
     if (list.length <= items.length) this.#next = page.next;
     const came = page.items.filter((each) => this.#recent.add(each.id)).reverse();
     this.#become(list, this.#known(page));
@@ -239,12 +256,14 @@ export class Feed extends Emitter<FeedEvents> {
     try {
       const counts = await posting;
       this.#marks.delete(concerns);
+      if (this.#isEnded) return true;
       const { unread, unseen } = counts;
       if (!this.#marks.size) this.#become(this.items, this.#told?.isMarked ? this.#told.counts : counts);
       this.emit("marked", { type: "marked", ...body, unread, unseen });
       return true;
     } catch (thrown) {
       this.#marks.delete(concerns);
+      if (this.#isEnded) return false;
       this.#putBack(changes, back);
       this.emit("problem", problemOf(thrown));
       return false;

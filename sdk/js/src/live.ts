@@ -18,6 +18,11 @@ export interface LiveHandler {
 
 /** Failures in a row after which the feed is asked for at each further try. */
 const POLL_AFTER = 2;
+/** How often a connection is looked at; a look that comes so late says that the machine slept. */
+const LOOK_MS = 30_000;
+const SLEPT_MS = 150_000;
+/** An age that no connection has: Waypost ends each within the hour, so that one is dead that it has not ended. */
+const OLDEST_MS = 3_660_000;
 
 /** Follows a feed from the page or worker that holds the connection. */
 export class Live {
@@ -72,9 +77,16 @@ export class Live {
   #held(socket: WebSocket, signal: AbortSignal): Promise<{ wasLive: boolean; waitMs?: number }> {
     return new Promise((resolve) => {
       const ended: { wasLive: boolean; waitMs?: number } = { wasLive: false };
-      const close = () => socket.close();
-      signal.addEventListener("abort", close);
-      globalThis.addEventListener("offline", close);
+      const done = new AbortController();
+      const end = () => {
+        done.abort();
+        socket.onmessage = null;
+        socket.close(); // where nobody answers any more, this takes a while: nothing waits for it
+        resolve(ended);
+      };
+      signal.addEventListener("abort", end, { signal: done.signal });
+      globalThis.addEventListener("offline", end, { signal: done.signal });
+      lookAfter(end, done.signal);
       socket.onmessage = (event) => {
         const said = JSON.parse(String(event.data)) as LiveMessage;
         if (said.type === "hello") {
@@ -85,11 +97,21 @@ export class Live {
         if ("cursor" in said) this.cursor = said.cursor;
         this.#handler.message(said);
       };
-      socket.onclose = () => {
-        signal.removeEventListener("abort", close);
-        globalThis.removeEventListener("offline", close);
-        resolve(ended);
-      };
+      socket.onclose = end;
     });
   }
+}
+
+/** Call `end` where a connection may be dead with nobody told: it is too old, or the machine has slept. */
+function lookAfter(end: () => void, signal: AbortSignal): void {
+  const began = Date.now();
+  let last = began;
+  const look = () => {
+    const now = Date.now();
+    if (now - last > SLEPT_MS || now - began > OLDEST_MS) end();
+    last = now;
+  };
+  const timer = setInterval(look, LOOK_MS);
+  signal.addEventListener("abort", () => clearInterval(timer));
+  globalThis.document?.addEventListener("visibilitychange", look, { signal });
 }

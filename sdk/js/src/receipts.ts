@@ -29,7 +29,7 @@ export async function keepReceipt(storage: Storage, receipt: Omit<WaitingReceipt
 
 /** Send what waits; what the server cannot take yet waits on, as does what is added meanwhile. */
 export async function sendReceipts(api: Api, storage: Storage): Promise<void> {
-  const registered = await storage.get<Registered>(REGISTERED);
+  const registered = await storage.get<Registered | null>(REGISTERED);
   const waiting = (await storage.get<WaitingReceipt[]>(RECEIPTS)) ?? [];
   const going = waiting.filter(({ token }) => token || registered);
   if (!going.length) return;

@@ -6,11 +6,11 @@ interface Registration {
   getNotifications(): Promise<Notification[]>;
 }
 
-/** Take away the notifications of these ids, all of ours where nothing is left to read, and set the number. */
+/** Take away the notifications of these ids, and set the number. Others stay, whatever it is: not all are in the feed. */
 export async function takeAway(registration: Registration, ids: readonly string[], badge?: number): Promise<void> {
   for (const shown of await registration.getNotifications()) {
     const id = (shown.data as Pushed | null)?.waypost_id;
-    if (id !== undefined && (badge === 0 || ids.includes(id))) shown.close();
+    if (id !== undefined && ids.includes(id)) shown.close();
   }
   await setBadge(badge);
 }

@@ -6,7 +6,7 @@ import { keepReceipt, type ReceiptEvent } from "./receipts.js";
 import { Recent } from "./recent.js";
 import { setBadge, takeAway } from "./shown.js";
 import { BrowserStorage, type Storage } from "./storage.js";
-import { type DeviceToken, tokenOf, WAITING } from "./token.js";
+import { type DeviceToken, REGISTERED, type Registered, tokenOf, WAITING } from "./token.js";
 
 declare const self: ServiceWorkerGlobalScope;
 
@@ -65,8 +65,11 @@ export class PushWorker {
     const { notification, action } = event;
     const pushed = notification.data as Pushed;
     notification.close();
-    await openPage(this.#clickOf(pushed, action));
-    await this.#report(pushed, action ? "action" : "opened", action);
+    try {
+      await openPage(this.#clickOf(pushed, action));
+    } finally {
+      await this.#report(pushed, action ? "action" : "opened", action);
+    }
   }
 
   /** Say that a notification was put away. */
@@ -76,12 +79,18 @@ export class PushWorker {
 
   /** Subscribe anew where the browser ended the subscription; a page registers it, or the next start does. */
   async renew(event: PushSubscriptionChangeEvent): Promise<void> {
-    const { pushManager } = self.registration;
-    const key = event.oldSubscription?.options.applicationServerKey ?? null;
-    const options = { userVisibleOnly: true, applicationServerKey: key };
-    const subscription = event.newSubscription ?? (await pushManager.subscribe(options));
-    await this.#storage.set(WAITING, tokenOf(subscription) satisfies DeviceToken);
+    const subscription = event.newSubscription ?? (await this.#subscribed(event.oldSubscription));
+    if (subscription) await this.#storage.set(WAITING, tokenOf(subscription) satisfies DeviceToken);
     await tellPages({ renewed: true });
+  }
+
+  /** Subscribe with the key of before; nothing where none is known or it does not work: a page does it then. */
+  async #subscribed(old: PushSubscription | null | undefined): Promise<PushSubscription | undefined> {
+    const known = old?.options.applicationServerKey;
+    const key = known ?? (await this.#storage.get<Registered | null>(REGISTERED))?.key;
+    if (!key) return undefined;
+    const options = { userVisibleOnly: true, applicationServerKey: key };
+    return self.registration.pushManager.subscribe(options).catch(() => undefined);
   }
 
   async #isNew(id: string | undefined): Promise<boolean> {
@@ -110,8 +119,8 @@ export class PushWorker {
 
   #clickOf(pushed: Pushed, action: string): Click {
     const button = pushed.actions?.find((each) => each.action === action);
-    const link = button?.link ?? pushed.link ?? this.#options.linkOf?.(pushed) ?? null;
-    return { id: pushed.waypost_id ?? "", link, action: action || null, data: pushed.data ?? {} };
+    const link = button?.link ?? pushed.link ?? this.#options.linkOf?.(pushed);
+    return { id: pushed.waypost_id ?? "", link: followed(link), action: action || null, data: pushed.data ?? {} };
   }
 
   /** Report by the signed link that came along; what cannot go now, a page sends later. */
@@ -129,6 +138,12 @@ export class PushWorker {
   }
 }
 
+/** A link that a page may follow: the address of a page, also from here. What else is pushed, a script say, is none. */
+function followed(link: string | undefined): string | null {
+  if (link === undefined || !URL.canParse(link, self.location.href)) return null;
+  return /^https?:$/.test(new URL(link, self.location.href).protocol) ? link : null;
+}
+
 /** Bring the page of a link to the front: the one that shows it already, else a new one. */
 async function openPage(click: Click): Promise<void> {
   const target = new URL(click.link ?? self.registration.scope, self.location.href);
@@ -136,7 +151,7 @@ async function openPage(click: Click): Promise<void> {
   const open = windows.find((each) => each.url === target.href) ?? (click.link ? undefined : windows[0]);
   // A browser that lets no page come to the front keeps nothing else from being done.
   if (open) await open.focus().catch(() => undefined);
-  else if (/^https?:$/.test(target.protocol)) await self.clients.openWindow(target.href).catch(() => undefined);
+  else await self.clients.openWindow(target.href).catch(() => undefined);
   await tellPages({ click }, open ? [open] : windows);
 }
 

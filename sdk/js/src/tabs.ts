@@ -25,9 +25,10 @@ export class Tabs<Said> {
     });
   }
 
-  /** Hear nothing more. */
+  /** Hear and say nothing more. */
   close(): void {
     this.#channel?.close();
+    this.#channel = undefined;
   }
 }
 

@@ -2,7 +2,7 @@
 
 /** A token that the server does not have yet. */
 export const WAITING = "token";
-/** The token that it has, and the id it gave it. */
+/** The token that it has, and the id it gave it; null once it was given back. */
 export const REGISTERED = "registered";
 
 /** The address of a device at its push service. */
@@ -17,6 +17,8 @@ export interface DeviceToken {
 export interface Registered {
   id: string;
   token: string;
+  /** The public VAPID key that the browser subscribed with. */
+  key?: string | undefined;
 }
 
 /** Build what Waypost is told of a browser's subscription. */

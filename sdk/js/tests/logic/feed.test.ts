@@ -146,10 +146,46 @@ test("a polled page tells what is new in it, once", async () => {
   expect(came).toEqual(["id-0003", "id-0004"]);
 });
 
-test("a user's feed is forgotten at logout", async () => {
-  const { feed } = await started(3);
+test("a user's feed is forgotten at logout, and is there again after the next login", async () => {
+  const { feed, came } = await started(3);
   await feed.forget();
   expect(await storage.get("feed https://push.example ann")).toBeUndefined();
+  expect([feed.items, feed.counts]).toEqual([[], { unread: 0, unseen: 0 }]);
+  expect(await feed.start()).toBe(true);
+  expect(feed.items.length).toBe(3);
+  expect(came).toEqual([]);
+  await vi.waitFor(async () => expect(await storage.get("feed https://push.example ann")).toBeDefined());
+});
+
+test("what is on its way at logout brings nothing back", async () => {
+  let refuse = (): void => undefined;
+  const { feed, calls, words } = await started(3, () => new Promise((resolve) => (refuse = () => resolve({ status: 503 }))));
+  const marking = feed.mark("deleted", ["id-0002"]);
+  await vi.waitFor(() => expect(calls.at(-1)!.method).toBe("POST"));
+  await feed.forget();
+  refuse();
+  expect(await marking).toBe(false);
+  expect([feed.items, words]).toEqual([[], []]);
+});
+
+test("older entries can be loaded after a return, also where a newer one has come meanwhile", async () => {
+  await started(45);
+  await vi.waitFor(async () => expect(await storage.get("feed https://push.example ann")).toBeDefined());
+  const { feed } = await started(46);
+  expect(feed.items.length).toBe(20);
+  while (feed.hasMore) await feed.more();
+  expect(new Set(ids(feed.items)).size).toBe(46);
+});
+
+test("the list is loaded anew where marking all has left something unread, and nothing is asked twice", async () => {
+  const { feed, calls } = await started(3, () => ({ status: 200, body: { unread: 1, unseen: 1 } }));
+  await feed.markAll("seen");
+  await new Promise((resolve) => setTimeout(resolve));
+  await feed.markAll("read");
+  await vi.waitFor(() => expect(calls.at(-1)!.method).toBe("GET"));
+  await vi.waitFor(() => expect(feed.isLoading).toBe(false));
+  expect(calls.map((each) => each.method)).toEqual(["GET", "POST", "POST", "GET"]);
+  expect(feed.items.map((each) => each.read_at)).toEqual([null, null, null]); // as the server says
 });
 
 test("a deletion can be taken back", async () => {

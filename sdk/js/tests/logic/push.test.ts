@@ -12,7 +12,7 @@ const TOKEN: DeviceToken = {
   device_info: { model: "Chrome/156", os_version: "Linux", app_version: "1.4.2" },
 };
 const TAKEN = { status: 201, body: { success: true, data: { id: "device-1" } } };
-const OPTIONS = { worker: "/worker.js", key: "key", appVersion: "1.4.2" };
+const OPTIONS = { worker: "/worker.js", key: "BA1Hxzy_-A", appVersion: "1.4.2" };
 
 let storage: MemoryStorage;
 let waits: number[];
@@ -32,17 +32,19 @@ function push(options = OPTIONS): Push {
   return new Push(new Api(SESSION), storage, options);
 }
 
-/** A browser that subscribes with `endpoint` and whose user decides `permission`. */
-function browser(permission: NotificationPermission, endpoint?: string): { asked: number; unsubscribed: number } {
+/** A browser that is subscribed with `endpoint` for a key, and whose user decides `permission`. */
+function browser(permission: NotificationPermission, endpoint?: string, key = OPTIONS.key): { asked: number; unsubscribed: number } {
   const done = { asked: 0, unsubscribed: 0 };
-  const subscription = (url: string) => ({
+  const subscription = (url: string, key: string) => ({
+    options: { applicationServerKey: new Uint8Array(Buffer.from(key, "base64url")).buffer },
     toJSON: () => ({ endpoint: url, keys: { p256dh: "key", auth: "auth" } }),
-    unsubscribe: async () => (done.unsubscribed += 1),
+    unsubscribe: async () => ((current = null), (done.unsubscribed += 1)),
   });
-  let current = endpoint === undefined ? null : subscription(endpoint);
+  let current = endpoint === undefined ? null : subscription(endpoint, key);
   const pushManager = {
     getSubscription: async () => current,
-    subscribe: async () => (current = subscription("https://push.example/new")),
+    subscribe: async (options: PushSubscriptionOptionsInit) =>
+      (current ??= subscription("https://push.example/new", options.applicationServerKey as string)),
   };
   const registration = { pushManager };
   vi.stubGlobal("PushManager", class {});
@@ -65,15 +67,27 @@ test("a registration is tried three times, with waits of 1 s and 2 s", async () 
 });
 
 test("what could not be registered is kept, sent at the next start, and then forgotten", async () => {
+  const native: DeviceToken = { ...TOKEN, platform: "android" }; // a browser's own token is asked of it anew
   serve(() => "cut off");
-  expect(await push().register(TOKEN)).toBe(false);
-  expect(await storage.get(WAITING)).toEqual(TOKEN);
+  expect(await push().register(native)).toBe(false);
+  expect(await storage.get(WAITING)).toEqual(native);
   const calls = serve(() => TAKEN);
   browser("default");
   expect(await push().start()).toBe(true);
-  expect(calls.map((each) => [each.method, each.path, each.body])).toEqual([["POST", "/api/tokens", TOKEN]]);
+  expect(calls.map((each) => [each.method, each.path, each.body])).toEqual([["POST", "/api/tokens", native]]);
   expect(await storage.get(WAITING)).toBeUndefined();
   expect(await push().start()).toBe(false);
+});
+
+test("a browser's token that could not be registered is sent at the next start, and then forgotten", async () => {
+  browser("granted", TOKEN.token);
+  serve(() => "cut off");
+  expect(await push().enable()).toBe(false);
+  browser("granted"); // the browser has lost it meanwhile
+  const calls = serve(() => TAKEN);
+  expect(await push().start()).toBe(true);
+  expect(calls.map((each) => each.body.token)).toEqual(["https://push.example/new"]);
+  expect(await storage.get(WAITING)).toBeUndefined();
 });
 
 test("what is refused for good is not tried again", async () => {
@@ -126,7 +140,7 @@ test("a logout takes the token back", async () => {
   await push().register(TOKEN);
   await push().unregister();
   expect(calls.map((each) => `${each.method} ${each.path}`)).toEqual(["POST /api/tokens", "DELETE /api/tokens/device-1"]);
-  expect(await storage.get(REGISTERED)).toBeUndefined();
+  expect(await storage.get(REGISTERED)).toBeNull();
 });
 
 test("a logout that reaches nobody ends the subscription in the browser", async () => {
@@ -134,6 +148,80 @@ test("a logout that reaches nobody ends the subscription in the browser", async 
   await push().register(TOKEN);
   const done = browser("granted", TOKEN.token);
   serve(() => "cut off");
+  await push().unregister();
+  expect(done.unsubscribed).toBe(1);
+});
+
+test("a token that waits is not registered where the user has taken the permission back", async () => {
+  serve(() => "cut off");
+  await push().register(TOKEN);
+  const calls = serve(() => TAKEN);
+  browser("default");
+  expect(await push().start()).toBe(false);
+  expect(calls).toEqual([]);
+});
+
+test("a subscription that was lost, or made for another key, is made anew at the next start", async () => {
+  serve(() => TAKEN);
+  await push().register(TOKEN);
+  const calls = serve(() => TAKEN);
+  expect(browser("granted", TOKEN.token, "BOld").unsubscribed).toBe(0);
+  expect(await push().start()).toBe(true);
+  browser("granted");
+  expect(await push().start()).toBe(true);
+  expect(calls.map((each) => each.body.token)).toEqual(["https://push.example/new", "https://push.example/new"]);
+});
+
+test("a subscription for the key of today stays, and none is made where nobody asked for one", async () => {
+  const calls = serve(() => TAKEN);
+  browser("granted");
+  expect(await push().start()).toBe(false);
+  expect(calls).toEqual([]);
+  const done = browser("granted", TOKEN.token);
+  expect([await push().enable(), await push().start()]).toEqual([true, true]);
+  expect(calls.map((each) => each.body.token)).toEqual([TOKEN.token, TOKEN.token]);
+  expect(done.unsubscribed).toBe(0);
+});
+
+test("a logout before the registration is known ends the subscription, and has the server told of its token", async () => {
+  const calls = serve(() => TAKEN);
+  const done = browser("granted", TOKEN.token);
+  await push().unregister();
+  expect(done.unsubscribed).toBe(1);
+  expect(calls.map((each) => `${each.method} ${each.path}`)).toEqual([`DELETE /api/tokens/${encodeURIComponent(TOKEN.token)}`]);
+});
+
+test("a registration that waits for its next attempt is given up at logout", async () => {
+  const one = push();
+  const calls = serve(async ({ method }) => {
+    if (method === "POST") await one.unregister();
+    return { status: 503 };
+  });
+  expect(await one.register(TOKEN)).toBe(false);
+  expect(calls.map((each) => each.method)).toEqual(["POST"]);
+  expect(await storage.get(WAITING)).toBeUndefined();
+});
+
+test("a registration that the server takes after the logout is given back", async () => {
+  const one = push();
+  const calls = serve(async ({ method }) => {
+    if (method === "POST") await one.unregister();
+    return TAKEN;
+  });
+  expect(await one.register(TOKEN)).toBe(false);
+  expect(calls.map((each) => `${each.method} ${each.path}`)).toEqual(["POST /api/tokens", "DELETE /api/tokens/device-1"]);
+  expect(await storage.get(REGISTERED)).toBeNull();
+});
+
+test("a second logout leaves the subscription to the next user, one in the middle of a login does not", async () => {
+  const done = browser("granted", TOKEN.token);
+  serve(() => TAKEN);
+  await push().start();
+  await push().unregister();
+  const calls = serve(() => ({ status: 503 }));
+  await push().unregister();
+  expect([calls, done.unsubscribed]).toEqual([[], 0]);
+  expect(await push().start()).toBe(false);
   await push().unregister();
   expect(done.unsubscribed).toBe(1);
 });
