@@ -74,6 +74,7 @@ async def test_what_asks_nobody_is_signed_or_what_operators_need() -> None:
         "GET /r/{app}/{receipt}",
         "POST /r/{app}/{receipt}",
         "GET /live",
+        "GET /sdk/{name}",
         "POST /callbacks/{app}/{channel}/{name}",
         "GET /metrics",
     }
@@ -153,6 +154,7 @@ CALLS: Mapping[str, Answers] = {
     "GET /r/{app}/{receipt}": Answers(404, 404, 404),
     "POST /r/{app}/{receipt}": Answers(404, 404, 404),
     "GET /live": Answers(400, 400, 400),  # it asks for neither a web socket nor an event stream
+    "GET /sdk/{name}": Answers(404, 404, 404),
     "GET /health/live": Answers(200, 200, 200),
     "GET /health/ready": Answers(200, 200, 200),
     "GET /metrics": Answers(200, 200, 200),

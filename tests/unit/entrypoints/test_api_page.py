@@ -21,4 +21,4 @@ def test_every_operation_is_on_the_page_and_none_that_is_gone() -> None:
     def shape(calls: set[str]) -> set[str]:
         return {re.sub(r"\{\w+\}", "{}", call) for call in calls}
 
-    assert shape(named) == shape(served)
+    assert shape(named) - {"GET /sdk/{}"} == shape(served), "beside the files of the inbox, which are no operation"
