@@ -91,5 +91,5 @@ def test_without_the_lab_the_command_line_says_how_to_install_it(wheels: dict[st
         [sys.executable, "-m", "waypost.cli", *command], env=environ, capture_output=True, text=True, check=False
     )
     assert ended.returncode == 1
-    assert "pip install 'waypost[lab]'" in ended.stderr
+    assert "the package waypost-lab" in ended.stderr
     assert "Traceback" not in ended.stderr

@@ -106,7 +106,10 @@ def _reason(failed: Exception) -> str | None:
             of = "" if failed.filename is None else f"{failed.filename}: "
             return f"{of}{failed.strerror or type(failed).__name__}"
         case ModuleNotFoundError() if failed.name in _OF_THE_LAB:
-            return "the provider lab and the bench are not installed; install them with: pip install 'waypost[lab]'"
+            return (
+                "the provider lab and the bench are not installed: they are the package waypost-lab,"
+                " which `make wheel` in a clone builds"
+            )
         case _:
             return None
 

@@ -22,7 +22,7 @@ def line_for_dash(_context: click.Context, _option: click.Parameter, said: str |
         return said
     line = sys.stdin.readline().strip()
     if not line:
-        raise click.BadParameter("stdin has no such line")
+        raise click.BadParameter("standard input is empty")
     return line
 
 

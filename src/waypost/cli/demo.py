@@ -109,7 +109,7 @@ def _configuration(lab: dict[str, Any], site: DemoSite, folder: Path) -> dict[st
     push = webpush | {"allow_endpoints": [lab["webpush"]], "ca_file": ca_file}
     users = {"inapp": {}, "issuers": {"shop": site.issuer(folder)}}
     apps = {APP: {"apns": apns, "fcm": fcm, "webpush": push, **users}}
-    listen = {"listen": "127.0.0.1:0", "rest": {"cors_origins": [site.origin]}}
+    listen = {"listen": "127.0.0.1:0", "rest": {"cors_origins": site.origins}}
     return {"store": "sqlite:///waypost.db", "workers": 2, **listen, "apps": apps}
 
 
@@ -181,7 +181,7 @@ def _stay(running: Running, children: Children) -> None:
     out.print(f"   lab          {running.admin_url}")
     out.print(f"   files, logs  {running.folder}")
     out.print(f"   export WAYPOST_URL={running.url} WAYPOST_API_KEY={running.key}")
-    out.print(f'   {_this_command()} send {USER} --title "Hello again" --wait')
+    out.print(f'   {_this_command()} send {USER} --title "Hello again" --channel inapp --channel push --wait')
     out.print("   Stop with Ctrl-C.")
     children.wait()
 

@@ -38,6 +38,7 @@ class DemoSite:
         self._secret = secrets.token_hex(32)
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self.origin = f"http://127.0.0.1:{self._server.server_port}"
+        self.origins = [self.origin, f"http://localhost:{self._server.server_port}"]
 
     def issuer(self, folder: Path) -> dict[str, Any]:
         """Build the setting by which Waypost believes the site's tokens; the secret is in a file of its own."""

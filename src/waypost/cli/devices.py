@@ -73,7 +73,11 @@ def list_(client: Client, user_id: str, inactive: bool, as_json: bool) -> None:
 @devices.command()
 @click.argument("user_id")
 @click.argument("device_id")
-@click.option("--platform", required=True, help="android, ios, web, ios_fcm, web_fcm, or what a plug-in serves.")
+@click.option(
+    "--platform",
+    required=True,
+    help="android, ios, web, ios_fcm, web_fcm, phone, email, url, or what a plug-in serves.",
+)
 @click.option(
     "--token",
     required=True,

@@ -34,11 +34,11 @@ def explain(client: Client, as_json: bool, **fields: Any) -> None:
     for target in answer["targets"]:
         _print_target(target)
     if not answer["targets"]:
-        out.print("no targets: this user has no device")
+        out.print("no targets: this user has no device that these channels reach")
     for said in answer["routing"]:
         out.print(f"  rule {said['rule']}: {said['device_id']} {said['verdict']} {said['reason']}", markup=False)
     claims = ", ".join(answer["dedup"])
-    out.print(f"repeats are recognised by: {claims}" if claims else "saying it again sends it again")
+    out.print(f"repeats are recognised by: {claims}" if claims else "no dedup key: a repeat is sent again")
 
 
 def _print_target(target: dict[str, Any]) -> None:
