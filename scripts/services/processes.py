@@ -29,6 +29,12 @@ def stat(pid: int) -> Stat | None:
     return None if fields[0] in "ZX" else Stat(fields[0], int(fields[1]), fields[19])
 
 
+def is_moving(pid: int) -> bool:
+    """Tell whether a living process is not stopped."""
+    facts = stat(pid)
+    return facts is not None and facts.state != "T"
+
+
 def spawn(command: list[str], folder: Path, log: Path) -> int:
     """Start *command* in *folder*, in a session of its own, its output appended to *log*; return its pid."""
     output = os.O_WRONLY | os.O_CREAT | os.O_APPEND

@@ -26,6 +26,9 @@ class Broken(Exception):
     """A server did not start, or does not answer; the text ends with its log."""
 
 
+FREEZES_WITHIN_S = 30
+
+
 class Node:
     """One server process with a folder of its own, whoever started it."""
 
@@ -55,9 +58,17 @@ class Node:
         self._record.write_text(f"{pid} {facts.started}")
 
     def freeze(self) -> None:
-        """Stop the process and its children where they stand: connections stay open, nothing answers."""
-        for pid in self._tree():
-            processes.send(pid, signal.SIGSTOP)
+        """Stop the process and its children where they stand: connections stay open, nothing answers.
+
+        The signal is only a wish: a process that waits for its disk stops a moment later, and may begin a child before.
+        """
+        end = time.monotonic() + FREEZES_WITHIN_S
+        while moving := [pid for pid in self._tree() if processes.is_moving(pid)]:
+            for pid in moving:
+                processes.send(pid, signal.SIGSTOP)
+            if time.monotonic() > end:
+                raise Broken(f"process {moving[0]} does not stop")
+            time.sleep(0.01)  # nobody tells when another's process has stopped
 
     def thaw(self) -> None:
         """Let them go on."""
