@@ -32,7 +32,7 @@ def main() -> None:
         wanted = fingerprint()
         if STAMP.exists() and STAMP.read_text() == wanted:
             return
-        print("Installing into .venv (about a minute the first time) ...", flush=True)
+        print("Installing into .venv (one to three minutes the first time) ...", flush=True)
         started = time.monotonic()
         make_environment()
         install()

@@ -22,7 +22,14 @@ DEFAULT_URL = "http://127.0.0.1:8080"
 def api_options(command: F) -> Callable[..., Any]:
     """Give *command* a ``client`` for the API that --url and the environment name."""
 
-    @click.option("--url", envvar="WAYPOST_URL", default=DEFAULT_URL, show_default=True, help="The URL of the API.")
+    @click.option(
+        "--url",
+        envvar="WAYPOST_URL",
+        default=DEFAULT_URL,
+        show_default=True,
+        show_envvar=True,
+        help="The URL of the API.",
+    )
     @click.option(
         "--ca-file",
         envvar="WAYPOST_CA",
