@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from msgspec.structs import replace
 
 from tests.adapters.senders.bench import SystemClock, accepted, fresh, outcome, outcomes, payload_of, script
+from tests.adapters.senders.email_account import account
 from tests.unit.adapters.deliveries import delivery
 from waypost.channels.email.sender import EmailSender
 from waypost.channels.email.settings import EmailSettings
@@ -52,16 +53,7 @@ def to_reader(lab: Lab, what: Notification | None = None, n: int = 0) -> Deliver
 @pytest.fixture
 def settings(lab: Lab) -> EmailSettings:
     """The lab's mail server, by STARTTLS and password."""
-    at = urlsplit(lab.urls.further[NAME])
-    directory = lab.settings.directory
-    return EmailSettings(
-        host=at.hostname or "",
-        port=at.port,
-        sender="Example Shop <news@example.com>",
-        username="lab",
-        password_file=str(directory / "smtp-password"),
-        ca_file=str(directory / "ca.pem"),
-    )
+    return account(lab)
 
 
 async def started(settings: EmailSettings) -> EmailSender:

@@ -6,13 +6,13 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
 from tests.adapters.senders.bench import SystemClock, accepted, payload_of, script
+from tests.adapters.senders.email_account import account
 from tests.shows import shows
 from tests.unit.runtime.bench import APP
 from tests.unit.runtime.timed import TimedBench
@@ -50,20 +50,6 @@ async def other_lab(
     await lab.start()
     yield lab
     await lab.stop()
-
-
-def account(lab: Lab) -> EmailSettings:
-    """An account with the mail server of *lab*."""
-    at = urlsplit(lab.urls.further["email"])
-    directory = lab.settings.directory
-    return EmailSettings(
-        host=at.hostname or "",
-        port=at.port,
-        sender="Example Shop <news@example.com>",
-        username="lab",
-        password_file=str(directory / "smtp-password"),
-        ca_file=str(directory / "ca.pem"),
-    )
 
 
 class TwoServers(TimedBench):

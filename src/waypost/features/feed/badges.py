@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from waypost.channels.inapp.settings import CHANNEL
 from waypost.config import Config
 from waypost.domain.address import Address
-from waypost.domain.channel import APNS
+from waypost.domain.channel import APNS, PUSH
 from waypost.domain.channel_steps import ChannelStep
 from waypost.domain.content import Kind, Urgency
 from waypost.domain.device import Device, Platform
@@ -149,4 +149,4 @@ def _user(notification: Notification) -> User:
     return notification.app, notification.user_id
 
 
-_PUSH: Final = (ChannelStep("push"),)
+_PUSH: Final = (ChannelStep(PUSH),)

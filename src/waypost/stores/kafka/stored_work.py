@@ -3,46 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Generic, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 from waypost.domain.errors import Unavailable
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
 from waypost.ports.work import Lease, Settled, Work
-
-Answer = TypeVar("Answer")
-
-
-class _Question(Generic[Answer]):
-    """A question to the store that is waited for a moment; an answer that is late is for whoever asks next."""
-
-    def __init__(self, otherwise: Answer) -> None:
-        """Say *otherwise* while there is no answer, and where the store is away."""
-        self._otherwise = otherwise
-        self._asked: asyncio.Task[Answer] | None = None
-
-    async def ask(self, question: Callable[[], Awaitable[Answer]], patience_s: float) -> Answer:
-        """Return the answer to this question, or to the one before where that was late."""
-        if self._asked is None:
-            self._asked = asyncio.create_task(self._answer(question))
-            await asyncio.wait({self._asked}, timeout=patience_s)
-        if not self._asked.done():
-            return self._otherwise
-        asked, self._asked = self._asked, None
-        return asked.result()
-
-    async def stop(self) -> None:
-        """Wait for no answer any longer."""
-        if self._asked is not None:
-            self._asked.cancel()
-            await asyncio.gather(self._asked, return_exceptions=True)
-
-    async def _answer(self, question: Callable[[], Awaitable[Answer]]) -> Answer:
-        try:
-            return await question()
-        except Unavailable:
-            return self._otherwise
 
 
 class StoredWork:
@@ -61,7 +28,8 @@ class StoredWork:
         """The items for which there was no room when their lease was taken."""
         self._due: dict[frozenset[str], asyncio.Task[int | None]] = {}
         """Each look for what is due whose answer nobody had yet, by the conditions that it lifts."""
-        self._conditions: _Question[frozenset[str]] = _Question(frozenset())
+        self._named: asyncio.Task[frozenset[str]] | None = None
+        """The look for conditions whose answer nobody had yet."""
 
     def is_asked(self, lane: Lane) -> bool:
         """Tell whether a lease is asked for that was not taken yet."""
@@ -104,16 +72,25 @@ class StoredWork:
         return self._due.pop(question).result() if asked.done() else None
 
     async def conditions(self) -> frozenset[str]:
-        """Name the conditions that something waits for, once the store has answered."""
-        return await self._conditions.ask(self._work.conditions, self.patience_s)
+        """Name the conditions that something waits for: none before the store has answered, or while it is away.
+
+        A late answer is for whoever asks next.
+        """
+        if self._named is None:
+            self._named = asyncio.create_task(self._name())
+            await asyncio.wait({self._named}, timeout=self.patience_s)
+        if not self._named.done():
+            return frozenset()
+        named, self._named = self._named, None
+        return named.result()
 
     async def stop(self) -> None:
         """Ask no longer; what was leased and not taken becomes free with this worker's end."""
-        waited = [*self._asked.values(), *self._due.values()]
+        named = () if self._named is None else (self._named,)
+        waited: list[asyncio.Task[Any]] = [*self._asked.values(), *self._due.values(), *named]
         for asked in waited:
             asked.cancel()
         await asyncio.gather(*waited, return_exceptions=True)
-        await self._conditions.stop()
 
     def _answered(self, lane: Lane) -> Lease | None:
         asked = self._asked.get(lane)
@@ -121,6 +98,12 @@ class StoredWork:
             return None
         del self._asked[lane]
         return asked.result()
+
+    async def _name(self) -> frozenset[str]:
+        try:
+            return await self._work.conditions()
+        except Unavailable:
+            return frozenset()
 
     async def _promote(self, now: Instant, n: int, lifted: Mapping[str, int]) -> int | None:
         try:
