@@ -3,7 +3,8 @@
 /** Kinds of problems: what the person can do differs, so the words do. */
 export type ProblemKind = "offline" | "busy" | "signed-out" | "not-allowed" | "gone" | "failed";
 
-const WORDS: Record<ProblemKind, string> = {
+/** The English words of each kind, which the inbox has in other languages, too. */
+export const WORDS: Record<ProblemKind, string> = {
   offline: "You seem to be offline. Check your connection and try again.",
   busy: "The service is busy. Try again in a moment.",
   "signed-out": "You were signed out. Sign in again to go on.",

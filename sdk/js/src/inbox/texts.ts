@@ -1,6 +1,6 @@
 /** The inbox's words, in five languages. */
 
-import type { ProblemKind } from "../problem.js";
+import { type ProblemKind, WORDS } from "../problem.js";
 
 /** The words of one language. */
 export interface Texts extends Record<ProblemKind, string> {
@@ -42,12 +42,7 @@ const en: Texts = {
   close: "Close",
   preferences: "Settings",
   arrived: "New notification",
-  offline: "You seem to be offline. Check your connection and try again.",
-  busy: "The service is busy. Try again in a moment.",
-  "signed-out": "You were signed out. Sign in again to go on.",
-  "not-allowed": "You may not do that.",
-  gone: "That is not there any more.",
-  failed: "That did not work. Try again later.",
+  ...WORDS,
 };
 
 const de: Texts = {
