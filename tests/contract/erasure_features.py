@@ -19,6 +19,7 @@ from waypost.domain.device import EMAIL, PHONE
 from waypost.domain.device_event import DeviceEvent, EventKind
 from waypost.domain.ids import UserId
 from waypost.domain.notification import Notification
+from waypost.domain.profile import Profile
 from waypost.domain.recovery import AlertType
 from waypost.domain.time import later
 from waypost.ports.feed import Mark, NewEntry
@@ -63,6 +64,13 @@ async def verifies(bench: Bench, store: SqlUnderTest, _: Notification) -> set[st
     return {"contact_verified", "contact_code"}
 
 
+async def is_known(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:
+    """The app says something of her."""
+    said = Profile(attributes={f"{MARKER}-plan": f"{MARKER}-value"})
+    await store.ground_of(bench.worker).store.profiles.put(APP, HER, said, bench.now)
+    return {"user_profile"}
+
+
 async def is_stuck(bench: Bench, store: SqlUnderTest, made: Notification) -> set[str]:
     """An alert says that nobody moves it: by its id alone."""
     raised = Alert(APP, made.id, AlertType.STUCK_PROCESSING, "stuck", None, "processing", 0, bench.now)
@@ -86,6 +94,7 @@ async def tells(bench: Bench, store: SqlUnderTest, made: Notification) -> set[st
 
 
 PUTS: Final[Mapping[str, Put | str]] = {
+    "users": is_known,
     "bulk": lists,
     "opt_outs": opts_out,
     "erasure": "the order names the user until it is carried out, which the test of erasure does",

@@ -24,6 +24,7 @@ from waypost.features.keys import KEYS
 from waypost.features.opt_outs import OPT_OUTS
 from waypost.features.receipts import RECEIPTS
 from waypost.features.recovery import RECOVERY
+from waypost.features.users import USERS
 from waypost.features.webhooks import WEBHOOKS
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from waypost.telemetry import Telemetry
 
 FEATURES: tuple[Feature, ...] = (
+    USERS,
     BULK,
     OPT_OUTS,
     ERASURE,

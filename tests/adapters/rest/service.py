@@ -28,6 +28,7 @@ from tests.memory.feed import MemoryFeed
 from tests.memory.feed_secret import MemoryFeedSecret
 from tests.memory.keys import MemoryKeys
 from tests.memory.outbox import MemoryOutboxView
+from tests.memory.profiles import MemoryProfiles
 from tests.memory.store import MemoryStore
 from tests.memory.views import MemoryViews
 from tests.memory.work import MemoryWork
@@ -130,6 +131,7 @@ class InMemory:
         self.device_events = MemoryDeviceEvents()
         self.outbox = MemoryOutboxView()
         self.recovery = MemoryAlerts()
+        self.profiles = MemoryProfiles()
 
 
 class Service:

@@ -29,6 +29,7 @@ from waypost.stores.sql.keys import SqlKeys
 from waypost.stores.sql.ledger import SqlLedger
 from waypost.stores.sql.notification_reads import SqlNotificationReads
 from waypost.stores.sql.opt_outs import SqlOptOuts
+from waypost.stores.sql.profiles import SqlProfiles
 from waypost.stores.sql.recovery import SqlRecovery
 from waypost.stores.sql.retention import SqlRetention
 from waypost.stores.sql.settings import SqlSettings
@@ -64,6 +65,7 @@ class Store:
         self.feed = SqlFeed(database, clock)
         self.notification_reads = SqlNotificationReads(database, clock)
         self.feed_secret = SqlFeedSecret(database)
+        self.profiles = SqlProfiles(database)
         self.contact_proofs = SqlContactProofs(database)
         self.device_events = SqlDeviceEvents(database)
         self.recovery = SqlRecovery(database)
