@@ -20,6 +20,8 @@ export interface Session {
 export class Api {
   readonly url: string;
   readonly user: string;
+  /** The marks that are on their way, of all lists, in order: what is loaded meanwhile would come as it was before. */
+  line: Promise<unknown> = Promise.resolve();
   #token: TokenProvider;
   #known: Promise<string> | undefined;
 

@@ -65,7 +65,6 @@ export class Feed extends Emitter<FeedEvents> {
   #queued: Promise<boolean> | undefined;
   /** Marks that are on their way, and whom each concerns. */
   #marks = new Set<Concerns>();
-  #line: Promise<unknown> = Promise.resolve();
   /** The counts that a live connection told while marks were on their way, and whether a mark was among its news. */
   #told: { counts: Counts; isMarked: boolean } | undefined;
   #keeping: Promise<void> | undefined;
@@ -188,7 +187,7 @@ export class Feed extends Emitter<FeedEvents> {
     const query = new URLSearchParams({ limit: String(PAGE), folder: this.#folder });
     if (cursor !== null) query.set("cursor", cursor);
     try {
-      await this.#line; // what is being marked would come as it was before
+      await this.#api.line;
       const page = await this.#api.call<Page>("GET", `${this.#api.path("feed")}?${query}`);
       if (!this.#isEnded) this.#takePage(page, cursor);
     } catch (thrown) {
@@ -251,8 +250,8 @@ export class Feed extends Emitter<FeedEvents> {
     this.#become(after, changes.reduce((sum, [was, is]) => counted(sum, was, is), counted(this.counts, undefined, back)));
     this.#marks.add(concerns);
     // What was seen needs no turn: a click that marks as read and leaves the page must not wait for it.
-    const posting = body.mark === "seen" ? this.#post(body) : this.#line.then(() => this.#post(body));
-    if (body.mark !== "seen") this.#line = posting.catch(() => undefined);
+    const posting = body.mark === "seen" ? this.#post(body) : this.#api.line.then(() => this.#post(body));
+    if (body.mark !== "seen") this.#api.line = posting.catch(() => undefined);
     try {
       const counts = await posting;
       this.#marks.delete(concerns);

@@ -73,6 +73,7 @@ test("pages load while scrolling, each once, and none past the end", async () =>
   const titles = (await feedOf(user)).items.map((each) => each.title);
   const seen = listings();
   const page = await open(context, user);
+  await isLive(page); // a connection that begins while the list is opened has it loaded anew
   await bell(page, 45).click();
   await row(page, titles[0]!).waitFor();
   const scroll = page.locator("waypost-inbox .scroll");

@@ -48,6 +48,27 @@ test("pages are loaded one at a time, and not past the end", async () => {
   expect(new Set(ids(feed.items)).size).toBe(45);
 });
 
+test("another list of the session is loaded after what is being marked", async () => {
+  let answer: () => void;
+  let isRead = false;
+  const calls = serve(async ({ method }) => {
+    if (method === "GET") return { status: 200, body: { items: isRead ? [entry(1)] : [entry(2), entry(1)], next: null, unread: 2, unseen: 2 } };
+    await new Promise<void>((done) => (answer = done));
+    isRead = true;
+    return { status: 200, body: { unread: 1, unseen: 1 } };
+  });
+  const api = new Api(SESSION);
+  const feed = new Feed(api, storage);
+  await feed.start();
+  void feed.mark("read", [feed.items[0]!.id]);
+  const unread = new Feed(api, storage, "unread");
+  const loading = unread.start();
+  await vi.waitFor(() => expect(calls.some((each) => each.method === "POST")).toBe(true));
+  answer!();
+  await loading;
+  expect(ids(unread.items)).toEqual([entry(1).id]);
+});
+
 test("what comes twice is told once, for the last 200 ids", async () => {
   const { feed, came } = await started(0);
   const say = (n: number) => feed.take({ type: "entry", cursor: "c", entry: entry(n), unread: 1, unseen: 1 });
