@@ -119,12 +119,16 @@ class LeaseLoop(ABC):
         await self._work.settle(lease, back)
 
     async def _is_ours(self, lease: Lease) -> bool:
-        """Tell whether the lease still holds; asked now and then, so also after a freeze before anything goes out."""
+        """Tell whether the lease still holds; asked now and then, so also after a freeze before anything goes out.
+
+        A freeze while it asks may outlast the time that it asks for.
+        """
         now_s = self._context.clock.monotonic()
         if now_s - self._ours_s < EXTEND_S:
             return True
         self._ours_s = now_s
-        return await self._work.extend(lease, self._until())
+        until = self._until()
+        return await self._work.extend(lease, until) and self._context.clock.now() < until
 
     def _plans(self, items: Sequence[WorkItem], found: Found, now: Instant) -> list[Plan]:
         """Decide about every item; those that killed their worker too often are not touched again."""

@@ -26,7 +26,7 @@ from waypost.domain.progress import Stale
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import Instant, later
 from waypost.ports.work import Lease, Settled, Work
-from waypost.runtime.leasing import LEASE_MS
+from waypost.runtime.leasing import EXTEND_S, LEASE_MS
 from waypost.telemetry import Event, Level
 
 pytestmark = pytest.mark.asyncio
@@ -265,10 +265,11 @@ async def test_outcomes_are_held_while_the_store_is_away(tmp_path: Path) -> None
 
 
 class _Frozen:
-    """A worker that stands still after it has leased, until another one has taken over."""
+    """A worker that stands still after it has leased or while it asks for more time, until another has taken over."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, *, asking: bool) -> None:
         self._work = work
+        self._asking = asking
         self.others: list[Lease] = []
         self.bench: LaneBench
 
@@ -276,20 +277,36 @@ class _Frozen:
         return getattr(self._work, name)
 
     async def lease(self, lane: Lane, n: int, until: Instant) -> Lease:
-        """Lease, and wake up too late."""
+        """Lease, and go on too late."""
         lease = await self._work.lease(lane, n, until)
-        if lease.items:
-            self.bench.clock.advance(LEASE_MS)
-            other = MemoryWork(self.bench.store, self.bench.clock)
-            self.others.append(await other.lease(lane, n, later(self.bench.clock.now(), LEASE_MS)))
+        if lease.items and not self.others:
+            self.bench.clock.advance(int(EXTEND_S * 1000) if self._asking else LEASE_MS)
+            if not self._asking:
+                await self._take_over()
         return lease
 
+    async def extend(self, lease: Lease, until: Instant) -> bool:
+        """Ask for time that is over when it is given."""
+        if not self._asking or self.others:
+            return await self._work.extend(lease, until)
+        self.bench.clock.advance(LEASE_MS)
+        is_ours = await self._work.extend(lease, until)
+        await self._take_over()
+        return is_ours
 
-async def test_a_worker_that_was_frozen_sends_nothing_that_another_has_taken_over(tmp_path: Path) -> None:
+    async def _take_over(self) -> None:
+        other = MemoryWork(self.bench.store, self.bench.clock)
+        self.others.append(await other.lease(Lane.NORMAL, 10, later(self.bench.clock.now(), LEASE_MS)))
+
+
+@pytest.mark.parametrize("asking", [False, True])
+async def test_a_worker_that_was_frozen_sends_nothing_that_another_has_taken_over(
+    tmp_path: Path, *, asking: bool
+) -> None:
     frozen: list[_Frozen] = []
 
     def wrap(work: Work) -> Work:
-        frozen.append(_Frozen(work))
+        frozen.append(_Frozen(work, asking=asking))
         return cast(Work, frozen[0])
 
     bench = LaneBench(tmp_path / "worker_slots", wrap)
