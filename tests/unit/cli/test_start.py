@@ -104,3 +104,10 @@ def test_what_the_lab_writes_is_for_its_user_alone(tmp_path: Path) -> None:
     made = [tmp_path / "lab", *(tmp_path / "lab").rglob("*")]
     assert len(made) > 5
     assert {path.name: oct(path.stat().st_mode & 0o077) for path in made if path.stat().st_mode & 0o077} == {}
+
+
+def test_a_process_ends_without_looking_for_garbage() -> None:
+    """That may kill it: msgspec frees types in an order of its own."""
+    program = "import atexit, gc; atexit.register(lambda: print(gc.get_freeze_count())); import waypost.bootstrap"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert int(ended.stdout) > 0
