@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from functools import cached_property
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +14,9 @@ from waypost.entrypoints.rest import cursors
 _encode = msgspec.json.Encoder().encode
 _frames: Final = FrameProtocol(client=False, extensions=[])
 """Makes whole frames of the server, of which none is masked: it keeps nothing between two."""
+_SHORT: Final = 125
+_LONG: Final = 0xFFFF
+"""The longest payloads whose length has no bytes of its own, and two (RFC 6455, section 5.2)."""
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 """RFC 6455, section 1.3."""
 
@@ -29,22 +31,39 @@ EVENT_STREAM_HEAD: Final = (
 class LiveMessage:
     """A message, encoded once for all who get it."""
 
+    __slots__ = ("_event", "_frame", "_id", "_text")
+
     def __init__(self, kind: str, place: int | None = None, **fields: Any) -> None:
         """Create it; *place* is where the reader goes on from, once it has this."""
         cursor = {} if place is None else {"cursor": cursors.of_place(place)}
         self._id = cursor.get("cursor")
         self._text = _encode({"type": kind, **cursor, **fields})
+        self._frame = self._event = b""
 
-    @cached_property
+    @property
     def frame(self) -> bytes:
         """The message as a text frame (RFC 6455, section 5.6)."""
-        return bytes(_frames.send_data(self._text.decode(), fin=True))
+        if not self._frame:
+            self._frame = _text_frame(self._text)
+        return self._frame
 
-    @cached_property
+    @property
     def event(self) -> bytes:
         """The message as an event (HTML, section 9.2), named by its cursor."""
-        named = b"" if self._id is None else b"id: %s\n" % self._id.encode()
-        return b"%sdata: %s\n\n" % (named, self._text)
+        if not self._event:
+            named = b"" if self._id is None else b"id: %s\n" % self._id.encode()
+            self._event = b"%sdata: %s\n\n" % (named, self._text)
+        return self._event
+
+
+def _text_frame(text: bytes) -> bytes:
+    """Make a whole frame that is not masked, as a server sends it (RFC 6455, section 5.2)."""
+    length = len(text)
+    if length <= _SHORT:
+        return b"\x81%c%b" % (length, text)
+    if length <= _LONG:
+        return b"\x81\x7e%b%b" % (length.to_bytes(2, "big"), text)
+    return b"\x81\x7f%b%b" % (length.to_bytes(8, "big"), text)
 
 
 def close_frame(code: int, reason: str) -> bytes:
