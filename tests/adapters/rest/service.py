@@ -62,6 +62,7 @@ from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.explain import Explain
 from waypost.pipeline.feed import mark
 from waypost.pipeline.intake import Intake
+from waypost.pipeline.zones import zones_of
 from waypost.ports.keys import ApiKey
 from waypost.ports.views import HistoryQuery
 from waypost.ports.work import Settled
@@ -181,6 +182,7 @@ class Service:
             backlog=lambda: self.backlog,
             refused=self.stores.balance.refused,
             checks=checks,
+            zones=partial(zones_of, self.stores.profiles, {OTHER: "Asia/Kolkata"}),
         )
         return Api(
             intake=intake,
@@ -205,6 +207,7 @@ class Service:
                 self.clock,
                 ids,
                 checks,
+                zones=intake.zones,
             ),
             clock=self.clock,
             telemetry=self.telemetry,
