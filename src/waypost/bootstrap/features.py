@@ -24,6 +24,7 @@ from waypost.features.keys import KEYS
 from waypost.features.opt_outs import OPT_OUTS
 from waypost.features.receipts import RECEIPTS
 from waypost.features.recovery import RECOVERY
+from waypost.features.schedules import SCHEDULES
 from waypost.features.users import USERS
 from waypost.features.webhooks import WEBHOOKS
 
@@ -61,6 +62,7 @@ FEATURES: tuple[Feature, ...] = (
     WEBHOOKS,
     BALANCE,
     RECOVERY,
+    SCHEDULES,
 )
 """The list of features, to which each new one is added."""
 

@@ -20,6 +20,7 @@ class Act(StrEnum):
     KEY_REVOKED = "key.revoked"
     DEAD_REPLAYED = "dead.replayed"
     NOTIFICATION_CANCELLED = "notification.cancelled"
+    NOTIFICATION_RESCHEDULED = "notification.rescheduled"
     NOTIFICATION_REPLAYED = "notification.replayed"
     DEDUP_FORGOTTEN = "dedup.forgotten"
     BULK_PAUSED = "bulk.paused"
