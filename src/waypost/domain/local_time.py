@@ -31,6 +31,7 @@ class ZoneSource(StrEnum):
     USER = "user"
     APP = "app"
     NOWHERE = "nowhere"
+    SCHEDULE = "schedule"
 
 
 class ChosenZone(Struct, frozen=True):

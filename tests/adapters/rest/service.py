@@ -29,6 +29,7 @@ from tests.memory.feed_secret import MemoryFeedSecret
 from tests.memory.keys import MemoryKeys
 from tests.memory.outbox import MemoryOutboxView
 from tests.memory.profiles import MemoryProfiles
+from tests.memory.schedules import MemorySchedules
 from tests.memory.store import MemoryStore
 from tests.memory.views import MemoryViews
 from tests.memory.work import MemoryWork
@@ -56,7 +57,7 @@ from waypost.entrypoints.callers import Authenticator
 from waypost.entrypoints.rest.api import Api, Readiness
 from waypost.entrypoints.rest.app import build_app
 from waypost.entrypoints.rest.settings import RestSettings
-from waypost.features.parts import Ground
+from waypost.features.parts import Door, Ground
 from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.explain import Explain
@@ -133,6 +134,7 @@ class InMemory:
         self.outbox = MemoryOutboxView()
         self.recovery = MemoryAlerts()
         self.profiles = MemoryProfiles()
+        self.schedules = MemorySchedules()
 
 
 class Service:
@@ -160,7 +162,9 @@ class Service:
         self.not_ready: dict[str, str] = {}
         self.made = api_key.make(bytes(range(api_key.RANDOM_BYTES)))
         self.others = api_key.make(bytes(range(1, api_key.RANDOM_BYTES + 1)))
+        self.door = Door()
         self.api = msgspec.structs.replace(self._api(settings), operating_only=operating_only)
+        self.door.open(self.api.intake, self.api.bulk)
         self.app: ASGIApp = build_app(self.api)
 
     def _api(self, settings: RestSettings) -> Api:
@@ -225,7 +229,8 @@ class Service:
 
     def _ground(self, settings: Any) -> Ground:
         config = Config(apps={DEMO: AppSettings()})
-        return Ground(self.stores, self.work, self.devices, self.clock, self.telemetry, config, settings, live=self.hub)
+        stores = self.stores, self.work, self.devices, self.clock
+        return Ground(*stores, self.telemetry, config, settings, live=self.hub, door=self.door)
 
     @property
     def store(self) -> MemoryStore:
