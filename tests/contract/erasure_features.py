@@ -12,7 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from tests.contract import bulk_bench
-from tests.contract.bench import APP, Bench, marking
+from tests.contract.bench import APP, CALLER, Bench, marking
 from tests.contract.sql import SqlUnderTest
 from waypost.domain.bulk import Recipient
 from waypost.domain.device import EMAIL, PHONE
@@ -21,6 +21,8 @@ from waypost.domain.ids import UserId
 from waypost.domain.notification import Notification
 from waypost.domain.profile import Profile
 from waypost.domain.recovery import AlertType
+from waypost.domain.recurrence import Recurrence
+from waypost.domain.schedule import Schedule
 from waypost.domain.time import later
 from waypost.ports.feed import Mark, NewEntry
 from waypost.ports.recovery import Alert
@@ -71,6 +73,22 @@ async def is_known(bench: Bench, store: SqlUnderTest, _: Notification) -> set[st
     return {"user_profile"}
 
 
+async def is_scheduled(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:
+    """She is told something each week."""
+    weekly = Schedule(
+        app=APP,
+        name="weekly",
+        caller=CALLER,
+        recurrence=Recurrence("2027-06-01T09:00", "FREQ=WEEKLY"),
+        zone=None,
+        user_id=HER,
+        notification=f'{{"user_id": "{HER}", "title": "{MARKER}-title"}}'.encode(),
+        created_at=bench.now,
+    )
+    assert await store.ground_of(bench.worker).store.schedules.add(weekly, bench.now)
+    return {"schedule"}
+
+
 async def is_stuck(bench: Bench, store: SqlUnderTest, made: Notification) -> set[str]:
     """An alert says that nobody moves it: by its id alone."""
     raised = Alert(APP, made.id, AlertType.STUCK_PROCESSING, "stuck", None, "processing", 0, bench.now)
@@ -107,4 +125,5 @@ PUTS: Final[Mapping[str, Put | str]] = {
     "webhooks": tells,
     "balance": "it counts, and names nobody",
     "recovery": is_stuck,
+    "schedules": is_scheduled,
 }

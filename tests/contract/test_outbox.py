@@ -16,6 +16,7 @@ from tests.contract.claims import PublishedUnderTest
 from tests.journeys.harness import until
 from tests.shows import shows
 from tests.unit.adapters.noted import Noted
+from waypost.domain.amendment import Reschedule, Rescheduled
 from waypost.domain.channel import Channel
 from waypost.domain.channel_steps import ChannelStep
 from waypost.domain.content import Content, Kind
@@ -192,7 +193,11 @@ async def test_by_channel_what_is_scheduled_waits_in_sight_with_its_time(stack: 
     ((key, told),) = await stack.of_channel("delayed")
     assert (key, told["channel"], told["due_at"]) == (format_id(made.id), "email", isoformat(at))
     assert await stack.of_channel("email") == []
-    bench.clock.advance(MINUTE_MS)
+    moved = later(at, MINUTE_MS)
+    assert await bench.worker.amend([Reschedule(made.app, made.id, moved)], bench.now) == [Rescheduled(moved)]
+    assert await relay.relay() == 1
+    assert [told["due_at"] for _, told in await stack.of_channel("delayed")] == [isoformat(at), isoformat(moved)]
+    bench.clock.advance(2 * MINUTE_MS)
     assert await bench.worker.promote_due(bench.now, 10) == 1
     assert await relay.relay() == 1
     assert [(key, *map(entry.get, TOLD)) for key, entry in await stack.of_channel("email")] == [

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from tests.memory.steps import forget_ready, held_of, take, withdraw
 from tests.memory.store import MemoryStore
 from waypost.domain.amendment import (
@@ -15,6 +17,8 @@ from waypost.domain.amendment import (
     Recover,
     Recovered,
     Remedy,
+    Reschedule,
+    Rescheduled,
     SingleAmendment,
     Supersede,
     Withdraw,
@@ -24,7 +28,8 @@ from waypost.domain.amendment import (
 from waypost.domain.ids import NotificationId, created_at
 from waypost.domain.moves import Moved
 from waypost.domain.recovery import recover
-from waypost.domain.time import Instant
+from waypost.domain.rescheduling import reschedule
+from waypost.domain.time import Instant, later
 
 
 def amend(store: MemoryStore, order: Amendment, now: Instant, moves: list[Moved]) -> Amended:
@@ -53,6 +58,13 @@ def _amend(store: MemoryStore, order: SingleAmendment, now: Instant, moves: list
             is_again = order.remedy is Remedy.AGAIN and isinstance(answer, Recovered)
             if is_again and step.progress.receipts is None and not step.progress.is_final:
                 row.due_at = now
+        case Reschedule():
+            answer = reschedule(row.progress, row.due_at, order, held_of(store, row, now), now)
+            made = []
+            if isinstance(answer, Rescheduled):
+                row.due_at = answer.at
+                expires_at = later(answer.at, row.notification.ttl_ms)
+                row.notification = replace(row.notification, scheduled_at=answer.at, expires_at=expires_at)
         case _:
             assert_never(order)
     moves += made

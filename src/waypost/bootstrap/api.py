@@ -23,6 +23,7 @@ from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.explain import Explain
 from waypost.pipeline.feed import mark
 from waypost.pipeline.intake import Intake
+from waypost.pipeline.zones import zones_of
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
 from waypost.ports.tokens import TokenVerifier
@@ -61,6 +62,7 @@ def intake_of(
         refused=store.balance.refused,
         announce=worker.wake,
         checks={app: content_checks(chosen, installed()) for app, chosen in config.apps.items()},
+        zones=partial(zones_of, store.profiles, {app: chosen.time_zone for app, chosen in config.apps.items()}),
     )
 
 
@@ -109,6 +111,7 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
             checks,
             features.facts_reader(features.without_memory(grounds)),
             partial(in_order, context.fallbacks, context.gates),
+            intake.zones,
         ),
         clock=context.clock,
         telemetry=context.telemetry,

@@ -24,6 +24,7 @@ from waypost.features.keys import KEYS
 from waypost.features.opt_outs import OPT_OUTS
 from waypost.features.receipts import RECEIPTS
 from waypost.features.recovery import RECOVERY
+from waypost.features.schedules import SCHEDULES
 from waypost.features.users import USERS
 from waypost.features.webhooks import WEBHOOKS
 
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from waypost.domain.routing import Renderer, Rule
     from waypost.entrypoints.live.hub import Hub
     from waypost.features.parts import FeatureDuty, Ground, Parts
+    from waypost.pipeline.bulk_intake import BulkIntake
+    from waypost.pipeline.intake import Intake
     from waypost.ports.clock import Clock
     from waypost.ports.devices import Devices
     from waypost.ports.feed import FeedPages
@@ -61,6 +64,7 @@ FEATURES: tuple[Feature, ...] = (
     WEBHOOKS,
     BALANCE,
     RECOVERY,
+    SCHEDULES,
 )
 """The list of features, to which each new one is added."""
 
@@ -136,13 +140,20 @@ def grounds_of(
     live: Hub,
     records: SendingRecords | None = None,
 ) -> dict[str, Ground]:
-    """Build for each feature what its parts work with."""
-    from waypost.features.parts import Ground  # noqa: PLC0415 - a worker alone needs it
+    """Build for each feature what its parts work with; the door that they share is still closed."""
+    from waypost.features.parts import Door, Ground  # noqa: PLC0415 - a worker alone needs it
 
-    common = store, work, devices, clock, telemetry, config
+    common, door = (store, work, devices, clock, telemetry, config), Door()
     return {
-        feature.name: Ground(*common, settings_of(config, feature), records, live, memory={}) for feature in FEATURES
+        feature.name: Ground(*common, settings_of(config, feature), records, live, memory={}, door=door)
+        for feature in FEATURES
     }
+
+
+def open_door(grounds: Mapping[str, Ground], intake: Intake, bulk: BulkIntake) -> None:
+    """Let the duties of features submit."""
+    for ground in grounds.values():
+        ground.door.open(intake, bulk)
 
 
 def complete(

@@ -162,6 +162,7 @@ async def work(
             grounds=grounds,
             hub=hub,
         )
+        features.open_door(grounds, api.intake, api.bulk)
         callers = servers_of(config, api, listener, tls)
         parts: list[Lifecycle] = [reloader, tokens, api.callers, hub, *callers, *streams.values()]
         share_the_interpreter()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -218,6 +218,13 @@ class AsyncClient:
     async def audit(self, **query: str | int | None) -> Json:
         """List a page of who ordered what, newest first (act, by, limit, cursor)."""
         answer: Json = await self._answer(calls.audit(**query))
+        return answer
+
+    async def ask(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, **query: str | int | None
+    ) -> Json:
+        """Ask for what this client has no call for, such as ``ask("GET", "/v1/schedules", limit=10)``."""
+        answer: Json = await self._answer(calls.ask(method, path, body, **query))
         return answer
 
     async def alerts(self, **query: str | int | None) -> Json:

@@ -6,7 +6,7 @@ import http.client
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -234,6 +234,11 @@ class Client:
     def audit(self, **query: str | int | None) -> Json:
         """List a page of who ordered what, newest first (act, by, limit, cursor)."""
         answer: Json = self._answer(calls.audit(**query))
+        return answer
+
+    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None, **query: str | int | None) -> Json:
+        """Ask for what this client has no call for, such as ``ask("GET", "/v1/schedules", limit=10)``."""
+        answer: Json = self._answer(calls.ask(method, path, body, **query))
         return answer
 
     def alerts(self, **query: str | int | None) -> Json:

@@ -208,6 +208,15 @@ def balance() -> ClientRequest:
     return ClientRequest("GET", "/v1/balance")
 
 
+def ask(method: str, path: str, body: Mapping[str, Any] | None, **query: str | int | None) -> ClientRequest:
+    """Ask for what there is no call for; only what reads, or puts the whole of something, is repeated."""
+    said = None if body is None else _encode(body)
+    return ClientRequest(method, path + _query(query), said, is_repeatable=method in _REPEATABLE)
+
+
+_REPEATABLE = ("GET", "PUT", "DELETE")
+
+
 def alerts(**query: str | int | None) -> ClientRequest:
     """List a page of alerts (resolved, limit, cursor)."""
     return ClientRequest("GET", "/v1/alerts" + _query(query))

@@ -86,6 +86,7 @@ class Submission(TypedDict, total=False):
     collapse_key: str
     ttl: int
     scheduled_at: str
+    send_at: str
     idempotency_key: str
     dedup_window: int
     guarantee: Literal["at_least_once", "at_most_once"]

@@ -18,6 +18,7 @@ from waypost.config.settings import DEFAULT_STORE_URL, Config, Handoff, Stack
 from waypost.config.simplens import FILE, FILE_VARIABLE, PROFILE, put_beneath
 from waypost.domain.credential import channel_of
 from waypost.domain.errors import ConfigurationError
+from waypost.domain.profile import zone_faults
 from waypost.ports.plugin import SenderPlugin
 from waypost.stores.sql.settings import is_postgres
 
@@ -66,6 +67,7 @@ def load(
     _check_engines(config)
     _check_sources(config)
     _check_rates(config, plugins)
+    _check_zones(config)
     for role in config.roles:
         if (why := config.why_not(role)) is not None:
             raise ConfigurationError("roles", why)
@@ -289,6 +291,12 @@ def _check_rates(config: Config, plugins: Sequence[SenderPlugin]) -> None:
                 )
             if plugin.rate is None and (rate.capacity is None) != (rate.refill_per_s is None):
                 raise ConfigurationError(path, "takes `capacity` and `refill_per_s` together: the plug-in has no limit")
+
+
+def _check_zones(config: Config) -> None:
+    for app, chosen in config.apps.items():
+        for fault in zone_faults(chosen.time_zone):
+            raise ConfigurationError(join(join("apps", app), fault.path), fault.why)
 
 
 def _anchored(url: str, folder: Path) -> str:

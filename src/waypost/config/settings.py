@@ -137,6 +137,8 @@ class AppSettings(Struct, frozen=True, kw_only=True):
     """How much may be asked for."""
     contacts: ContactSettings = ContactSettings()
     """Whose addresses are sent to."""
+    time_zone: str | None = None
+    """The zone of users who have none of their own, by its IANA name such as `Europe/Zurich`. Unset: UTC."""
 
 
 class LaneSettings(Struct, frozen=True, kw_only=True):

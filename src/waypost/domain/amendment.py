@@ -79,7 +79,15 @@ class Recover(Struct, frozen=True, tag=True):
     why: str
 
 
-SingleAmendment = Withdraw | Confirm | Recover
+class Reschedule(Struct, frozen=True, tag=True):
+    """An order to send a notification that waits for its time at another one, with its whole TTL from then on."""
+
+    app: AppId
+    id: NotificationId
+    at: Instant
+
+
+SingleAmendment = Withdraw | Confirm | Recover | Reschedule
 """The amendments of one notification."""
 Amendment = SingleAmendment | Supersede
 
@@ -115,6 +123,15 @@ class Recovered(Struct, frozen=True, tag=True):
 Recovery = Recovered | TooLate | NotOpen
 
 
+class Rescheduled(Struct, frozen=True, tag=True):
+    """The answer that it is due *at* this time from now on."""
+
+    at: Instant
+
+
+Rescheduling = Rescheduled | TooLate | NotOpen
+
+
 class Confirmed(Struct, frozen=True, tag=True):
     """The answer that the target stands at *status* from now on."""
 
@@ -132,7 +149,7 @@ class NotConfirmed(Struct, frozen=True, tag=True):
 
 
 Confirmation = Confirmed | NotConfirmed
-Amended = Withdrawal | Confirmation | Recovered
+Amended = Withdrawal | Confirmation | Recovered | Rescheduled
 
 
 class LeasedTargets(Struct, frozen=True):

@@ -16,6 +16,7 @@ from waypost.domain.dedup import Claim, ClaimKind, body_hash, content_key, idemp
 from waypost.domain.device import Device, Registration
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
+from waypost.domain.local_time import UTC_NAME, instant_at, parse_local
 from waypost.domain.notification import Notification, lane_of
 from waypost.domain.submission import (
     SCHEDULE_LIMIT_MS,
@@ -38,7 +39,7 @@ class Draft(Struct, frozen=True):
     claims: tuple[Claim, ...]
 
 
-def draft(
+def draft(  # noqa: PLR0913 - all that decides what becomes of a submission
     submission: Submission,
     notification_id: NotificationId,
     app: AppId,
@@ -47,20 +48,26 @@ def draft(
     now: Instant,
     checks: Sequence[ContentCheck] = (),
     device: Device | Registration | None = None,
+    *,
+    zone: str = UTC_NAME,
 ) -> Draft:
     """Make the notification that a submission asks for; InvalidRequest carries every fault found.
 
-    *checks* are those of the channels that its app can send through; *device* is the one that it names by its token.
+    *checks* are those of the channels that its app can send through; *device* is the one that it names by its token;
+    *zone* is the one in which a local time is meant.
     """
     found = faults(submission)
-    if submission.scheduled_at is not None and from_datetime(submission.scheduled_at) > later(now, SCHEDULE_LIMIT_MS):
-        found.append(Fault("scheduled_at", "more than 366 days ahead"))
+    due_at = None if found else _due_at(submission, zone)
+    if due_at is not None and due_at > later(now, SCHEDULE_LIMIT_MS):
+        found.append(Fault("scheduled_at" if submission.send_at is None else "send_at", TOO_FAR))
     found += step_faults(submission.channels, defaults.ttl_s if submission.ttl is None else submission.ttl)
     content = _content(submission, () if found else steps_of(_channels(submission, defaults)))
     found += [fault for check in checks for fault in check(content, submission.kind)]
     if found:
         raise InvalidRequest(tuple(found))
-    notification = _notification(submission, content, notification_id, app, caller, defaults, now, device)
+    notification = _notification(
+        submission, content, notification_id, app, caller, _times(submission, defaults, now, due_at), device
+    )
     stored_bytes = len(_stored.encode(notification.content)) + len(notification.user_id)
     if stored_bytes > STORED_LIMIT_BYTES:
         why = f"{stored_bytes} bytes as stored, at most {STORED_LIMIT_BYTES}"
@@ -68,6 +75,7 @@ def draft(
     return Draft(notification, _claims(submission, notification, defaults, now))
 
 
+TOO_FAR: Final = "more than 366 days ahead"
 _stored = msgspec.msgpack.Encoder()
 
 
@@ -77,31 +85,43 @@ def _notification(
     notification_id: NotificationId,
     app: AppId,
     caller: CallerId,
-    defaults: Defaults,
-    now: Instant,
+    times: _Times,
     device: Device | Registration | None,
 ) -> Notification:
-    ttl_ms = (defaults.ttl_s if submission.ttl is None else submission.ttl) * SECOND_MS
-    scheduled_at = None if submission.scheduled_at is None else from_datetime(submission.scheduled_at)
-    if scheduled_at is not None and scheduled_at <= now:
-        scheduled_at = None
     return Notification(
         id=notification_id,
         app=app,
         caller=caller,
         user_id=_user_of(submission, content, device),
         content=content,
-        created_at=now,
-        expires_at=later(scheduled_at or now, ttl_ms),
-        ttl_ms=ttl_ms,
+        created_at=times.created_at,
+        expires_at=later(times.scheduled_at or times.created_at, times.ttl_ms),
+        ttl_ms=times.ttl_ms,
         lane=lane_of(submission.kind, submission.urgency),
         kind=submission.kind,
         urgency=submission.urgency,
         guarantee=submission.guarantee,
         device_ids=tuple(map(DeviceId, submission.device_ids)) if device is None else (device.device_id,),
-        scheduled_at=scheduled_at,
+        scheduled_at=times.scheduled_at,
         retry_policy=submission.retry_policy,
     )
+
+
+class _Times(Struct, frozen=True):
+    created_at: Instant
+    scheduled_at: Instant | None
+    ttl_ms: int
+
+
+def _times(submission: Submission, defaults: Defaults, now: Instant, due_at: Instant | None) -> _Times:
+    ttl_ms = (defaults.ttl_s if submission.ttl is None else submission.ttl) * SECOND_MS
+    return _Times(now, None if due_at is None or due_at <= now else due_at, ttl_ms)
+
+
+def _due_at(submission: Submission, zone: str) -> Instant | None:
+    if submission.send_at is not None:
+        return instant_at(parse_local(submission.send_at), zone)
+    return None if submission.scheduled_at is None else from_datetime(submission.scheduled_at)
 
 
 def _user_of(submission: Submission, content: Content, device: Device | Registration | None) -> UserId:

@@ -12,6 +12,7 @@ from waypost.domain.channel import Channel
 from waypost.domain.channel_steps import ChannelName, SubmittedChannels, SubmittedStep
 from waypost.domain.content import ApnsPushType, Kind, Urgency
 from waypost.domain.errors import Fault
+from waypost.domain.local_time import LocalTime, local_faults
 from waypost.domain.notification import Guarantee
 from waypost.domain.retry import POLICIES
 from waypost.domain.submitted_device import SubmittedAddress
@@ -100,6 +101,10 @@ class Submission(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
         Seconds | None, Meta(description="Seconds for which sending is worthwhile; 0 means one attempt, now.")
     ] = None
     scheduled_at: Annotated[Moment | None, Meta(description="The earliest time of sending (RFC 3339).")] = None
+    send_at: Annotated[
+        LocalTime | None,
+        Meta(description="The earliest time of sending on the user's clock, in the zone of their profile."),
+    ] = None
     idempotency_key: IdempotencyKey | None = None
     dedup_window: Annotated[
         Seconds | None,
@@ -185,6 +190,8 @@ def faults(submission: Submission) -> list[Fault]:
     What only one channel refuses, such as a key in its overrides, is that channel's to say (pipeline/intake).
     """
     found = [*_recipient_faults(submission), *_shown_faults(submission)]
+    if submission.send_at is not None:
+        found += _local_faults(submission, submission.send_at)
     if submission.push_type is not None and submission.push_type.kind is not submission.kind:
         found.append(Fault("push_type", f"{submission.push_type} needs the kind {submission.push_type.kind}"))
     if submission.retry_policy is not None and submission.retry_policy not in POLICIES:
@@ -211,6 +218,14 @@ def _recipient_faults(submission: Submission) -> Iterator[Fault]:
         yield Fault("channels", "are a user's; leave them out")
     if submission.device_ids and (submission.to is not None or submission.device is not None):
         yield Fault("device_ids", "are a user's")
+
+
+def _local_faults(submission: Submission, send_at: str) -> Iterator[Fault]:
+    if submission.scheduled_at is not None:
+        yield Fault("send_at", "stands in place of scheduled_at; leave one out")
+    elif submission.to is not None or submission.device is not None:
+        yield Fault("send_at", "is a time of the user's clock: give user_id")
+    yield from local_faults("send_at", send_at)
 
 
 def _shown_faults(submission: Submission) -> Iterator[Fault]:

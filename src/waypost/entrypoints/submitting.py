@@ -60,6 +60,11 @@ async def submit(
     """Accept each submission; one answer each, in order. Unavailable where none is accepted, as ``Intake.submit``."""
     results = await intake.submit(caller, submissions) if submissions else []
     firsts = [result.first_id for result in results if isinstance(result, Duplicate)]
+    firsts += [
+        result.id
+        for each, result in zip(submissions, results, strict=True)
+        if each.send_at is not None and isinstance(result, Accepted)
+    ]
     statuses = await views.statuses(caller.app, firsts) if firsts else {}
     now = intake.clock.now()
     return [_answer(each, result, statuses, now) for each, result in zip(submissions, results, strict=True)]
@@ -73,7 +78,8 @@ def _answer(
 ) -> Submitted | WaypostError:
     match result:
         case Accepted(new_id):
-            return Submitted(format_id(new_id), _first_status(submission, now), _hash(submission), False)
+            status = statuses.get(new_id) or _first_status(submission, now)
+            return Submitted(format_id(new_id), status, _hash(submission), False)
         case Duplicate(first_id, record_id):
             status = statuses.get(first_id, _PENDING)
             record = None if record_id is None else format_id(record_id)

@@ -6,14 +6,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from litestar.handlers import HTTPRouteHandler
-from msgspec import Struct
+from msgspec import Struct, field
 
 from waypost.config import Config
 from waypost.domain.channel import Channel
+from waypost.domain.errors import Unavailable
 from waypost.domain.notification import Notification
 from waypost.domain.routing import Renderer, Rule
 from waypost.domain.time import Instant
 from waypost.entrypoints.live.hub import Hub
+from waypost.pipeline.bulk_intake import BulkIntake
+from waypost.pipeline.intake import Intake
 from waypost.ports.clock import Clock
 from waypost.ports.devices import Devices
 from waypost.ports.erasure import Erasure
@@ -25,6 +28,32 @@ from waypost.runtime.roles import Role
 from waypost.stores.sql.added import AddedTable
 from waypost.stores.sql.store import Store
 from waypost.telemetry import Telemetry
+
+
+class Door:
+    """The way in for what features submit themselves; it opens once the intake of the process stands."""
+
+    def __init__(self) -> None:
+        self._intakes: tuple[Intake, BulkIntake] | None = None
+
+    def open(self, intake: Intake, bulk: BulkIntake) -> None:
+        """Let features submit from now on."""
+        self._intakes = intake, bulk
+
+    @property
+    def intake(self) -> Intake:
+        """The intake; Unavailable before it stands."""
+        return self._opened()[0]
+
+    @property
+    def bulk(self) -> BulkIntake:
+        """The intake of bulk jobs; Unavailable before it stands."""
+        return self._opened()[1]
+
+    def _opened(self) -> tuple[Intake, BulkIntake]:
+        if self._intakes is None:
+            raise Unavailable("the process is still starting")
+        return self._intakes
 
 
 class Ground(Struct, frozen=True):
@@ -46,6 +75,8 @@ class Ground(Struct, frozen=True):
     """The cache in front of feeds; None where there is none."""
     memory: dict[type, Any] | None = None
     """What its parts remember of what this process sends, by type; None where nothing is sent, as for ``explain``."""
+    door: Door = field(default_factory=Door)
+    """The way in for what its duties submit."""
     families: Mapping[Channel, str] = {}
     """The family of each channel that is installed; a channel that is missing is its own."""
 

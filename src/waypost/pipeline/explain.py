@@ -14,7 +14,8 @@ from waypost.domain.delivery import Delivery, delivery_of
 from waypost.domain.device import Registration, registered
 from waypost.domain.drafting import ContentCheck, draft
 from waypost.domain.errors import InvalidRequest
-from waypost.domain.ids import AppId, CallerId, DeviceId
+from waypost.domain.ids import AppId, CallerId, DeviceId, UserId
+from waypost.domain.local_time import UTC_NAME, ChosenZone, ZoneReader
 from waypost.domain.message import message_of
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.recipient import FactsReader, Recipient
@@ -56,6 +57,8 @@ class Explanation(Struct, frozen=True):
     targets: tuple[ExplainedTarget, ...]
     rulings: Sequence[Ruling]
     """The verdicts of each routing rule on an address, in order."""
+    zone: ChosenZone | None = None
+    """The zone in which its local time is meant; None where it has none."""
 
 
 class Explain(Struct, frozen=True):
@@ -74,6 +77,8 @@ class Explain(Struct, frozen=True):
     """Reads what features know of a user; the same as routing's."""
     in_order: Callable[[Lane, Delivery], Sequence[CredentialId]] = lambda _, delivery: (delivery.credential,)
     """The credentials that a delivery would be tried with now, in order."""
+    zones: ZoneReader | None = None
+    """Finds the zones of users; the same as intake's."""
 
     async def explain(self, app: AppId, caller: CallerId, submission: Submission) -> Explanation:
         """Explain what would become of *submission*; InvalidRequest where it would be refused."""
@@ -82,7 +87,9 @@ class Explain(Struct, frozen=True):
         (device,) = await self.direct.named(app, [submission], now)
         if isinstance(device, InvalidRequest):
             raise device
-        made = draft(submission, new_id, app, caller, self.defaults[app], now, self.checks.get(app, ()), device)
+        zone = await self._zone(app, submission)
+        checks, named = self.checks.get(app, ()), UTC_NAME if zone is None else zone.name
+        made = draft(submission, new_id, app, caller, self.defaults[app], now, checks, device, zone=named)
         notification = made.notification
         (devices,) = await self.devices.for_users([(app, notification.user_id)])
         if isinstance(device, Registration):
@@ -96,7 +103,14 @@ class Explain(Struct, frozen=True):
             tuple(claim.kind for claim in made.claims),
             tuple(self._target(notification, recipient, n, each) for n, each in enumerate(routed.targets)),
             routed.rulings,
+            zone,
         )
+
+    async def _zone(self, app: AppId, submission: Submission) -> ChosenZone | None:
+        if submission.send_at is None or submission.user_id is None or self.zones is None:
+            return None
+        user = UserId(submission.user_id)
+        return (await self.zones(app, [user]))[user]
 
     def _target(
         self, notification: Notification, recipient: Recipient, n: int, candidate: Candidate

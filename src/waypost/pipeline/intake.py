@@ -24,6 +24,7 @@ from waypost.domain.device import Device, Registration
 from waypost.domain.drafting import ContentCheck, Draft, draft, keys_of
 from waypost.domain.errors import ErrorCode, InvalidRequest, NotFound, Unavailable, WaypostError
 from waypost.domain.ids import AppId, CallerId, NotificationId, UserId
+from waypost.domain.local_time import UTC_NAME, ChosenZone, ZoneReader
 from waypost.domain.notification import Lane, lane_of
 from waypost.domain.scope import Scope
 from waypost.domain.submission import Defaults, Submission
@@ -39,6 +40,9 @@ _SHED_FROM: Final = 0.5
 """The pressure from which submissions are refused that are not critical; the critical lane is refused from 1 on."""
 _RETRY_AFTER_S: Final = (1, 4)
 """The range of seconds after which shed callers come again, at different times, or they would come at once."""
+
+
+Zones = Mapping[UserId, ChosenZone]
 
 
 class Caller(Struct, frozen=True):
@@ -71,6 +75,8 @@ class Intake(Struct, frozen=True):
     """Called with each lane that work was accepted for."""
     checks: Mapping[AppId, Sequence[ContentCheck]] = {}
     """Of each app, what the channels that it has a credential for refuse."""
+    zones: ZoneReader | None = None
+    """Finds the zones in which local times of users are meant; None where all are UTC."""
 
     async def submit(self, caller: Caller, submissions: Sequence[Submission]) -> list[Acceptance | InvalidRequest]:
         """Accept each submission, or say what is wrong with it; one answer each, in order, durable when returned.
@@ -90,11 +96,13 @@ class Intake(Struct, frozen=True):
         self.shed(caller.app, 1.0 if Lane.CRITICAL in lanes else _SHED_FROM)
         self._refuse_if_full(caller.app, lanes)
         named = await self.direct.named(caller.app, submissions, self.clock.now())
-        drafts = self._drafts(caller, submissions, named)
+        zones = await self._zones(caller.app, submissions)
+        drafts = self._drafts(caller, submissions, named, zones)
         meant = [each if isinstance(made, Draft) else None for each, made in zip(named, drafts, strict=True)]
         kept = await self.direct.keep(meant, self.clock.now())
         if any(map(_is_somebodys, meant, kept)):
-            drafts = self._drafts(caller, submissions, [new or was for new, was in zip(kept, named, strict=True)])
+            owned = [new or was for new, was in zip(kept, named, strict=True)]
+            drafts = self._drafts(caller, submissions, owned, zones)
         arrivals = [NewNotification(made.notification, made.claims) for made in drafts if isinstance(made, Draft)]
         answers = iter(await self.work.accept(arrivals) if arrivals else ())
         results = [next(answers) if isinstance(made, Draft) else made for made in drafts]
@@ -133,7 +141,8 @@ class Intake(Struct, frozen=True):
     async def forget(self, caller: Caller, submission: Submission) -> int:
         """End the dedup windows that *submission* would meet, so that it is new again; return how many were open."""
         (new_id,) = self.ids.next(1)
-        made = self._draft(caller, submission, new_id, self.clock.now(), None)
+        zones = await self._zones(caller.app, [submission])
+        made = self._draft(caller, submission, new_id, self.clock.now(), None, zones)
         if isinstance(made, InvalidRequest):
             raise made
         return await self.dedup.forget(keys_of(submission, made.notification))
@@ -178,24 +187,37 @@ class Intake(Struct, frozen=True):
                     assert_never(never)
             raise Unavailable(why, ErrorCode.BACKLOG_FULL, retry_after_s=5)
 
+    async def _zones(self, app: AppId, submissions: Sequence[Submission]) -> Zones:
+        """Find the zone of each user who is to be told at a time of their own clock; most submissions have none."""
+        users = [UserId(each.user_id) for each in submissions if each.send_at is not None and each.user_id is not None]
+        return await self.zones(app, users) if users and self.zones is not None else {}
+
     def _drafts(
-        self, caller: Caller, submissions: Sequence[Submission], named: Sequence[Named]
+        self, caller: Caller, submissions: Sequence[Submission], named: Sequence[Named], zones: Zones
     ) -> list[Draft | InvalidRequest]:
         now = self.clock.now()
         ids = self.ids.next(len(submissions))
         return [
-            self._draft(caller, each, new_id, now, device)
+            self._draft(caller, each, new_id, now, device, zones)
             for each, new_id, device in zip(submissions, ids, named, strict=True)
         ]
 
     def _draft(
-        self, caller: Caller, submission: Submission, notification_id: NotificationId, now: Instant, device: Named
+        self,
+        caller: Caller,
+        submission: Submission,
+        notification_id: NotificationId,
+        now: Instant,
+        device: Named,
+        zones: Zones,
     ) -> Draft | InvalidRequest:
         if isinstance(device, InvalidRequest):
             return device
         checks, defaults = self.checks.get(caller.app, ()), self.defaults[caller.app]
+        chosen = zones.get(UserId(submission.user_id)) if zones and submission.user_id is not None else None
+        zone = UTC_NAME if chosen is None else chosen.name
         try:
-            return draft(submission, notification_id, caller.app, caller.name, defaults, now, checks, device)
+            return draft(submission, notification_id, caller.app, caller.name, defaults, now, checks, device, zone=zone)
         except InvalidRequest as invalid:
             return invalid
 

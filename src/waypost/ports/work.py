@@ -211,7 +211,8 @@ class Work(Leases, Protocol):
         ``Confirm`` moves a settled target upwards (``unknown``, ``sent``, ``delivered``, ``opened``) with its journal
         row and counters, also after its notification is final; what waits for that and is not leased is cancelled.
         ``Recover`` helps a notification of which nothing is leased: what is overdue is due now, or what is open ends as
-        sent or failed. Late, repeated and foreign ones change nothing. All answers are durable.
+        sent or failed. ``Reschedule`` moves the time of what waits for it as a whole, with its TTL; from that time on
+        it is too late. Late, repeated and foreign ones change nothing. All answers are durable.
         """
         ...
 

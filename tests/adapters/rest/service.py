@@ -29,6 +29,7 @@ from tests.memory.feed_secret import MemoryFeedSecret
 from tests.memory.keys import MemoryKeys
 from tests.memory.outbox import MemoryOutboxView
 from tests.memory.profiles import MemoryProfiles
+from tests.memory.schedules import MemorySchedules
 from tests.memory.store import MemoryStore
 from tests.memory.views import MemoryViews
 from tests.memory.work import MemoryWork
@@ -56,12 +57,13 @@ from waypost.entrypoints.callers import Authenticator
 from waypost.entrypoints.rest.api import Api, Readiness
 from waypost.entrypoints.rest.app import build_app
 from waypost.entrypoints.rest.settings import RestSettings
-from waypost.features.parts import Ground
+from waypost.features.parts import Door, Ground
 from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.explain import Explain
 from waypost.pipeline.feed import mark
 from waypost.pipeline.intake import Intake
+from waypost.pipeline.zones import zones_of
 from waypost.ports.keys import ApiKey
 from waypost.ports.views import HistoryQuery
 from waypost.ports.work import Settled
@@ -132,6 +134,7 @@ class InMemory:
         self.outbox = MemoryOutboxView()
         self.recovery = MemoryAlerts()
         self.profiles = MemoryProfiles()
+        self.schedules = MemorySchedules()
 
 
 class Service:
@@ -159,7 +162,9 @@ class Service:
         self.not_ready: dict[str, str] = {}
         self.made = api_key.make(bytes(range(api_key.RANDOM_BYTES)))
         self.others = api_key.make(bytes(range(1, api_key.RANDOM_BYTES + 1)))
+        self.door = Door()
         self.api = msgspec.structs.replace(self._api(settings), operating_only=operating_only)
+        self.door.open(self.api.intake, self.api.bulk)
         self.app: ASGIApp = build_app(self.api)
 
     def _api(self, settings: RestSettings) -> Api:
@@ -181,6 +186,7 @@ class Service:
             backlog=lambda: self.backlog,
             refused=self.stores.balance.refused,
             checks=checks,
+            zones=partial(zones_of, self.stores.profiles, {OTHER: "Asia/Kolkata"}),
         )
         return Api(
             intake=intake,
@@ -205,6 +211,7 @@ class Service:
                 self.clock,
                 ids,
                 checks,
+                zones=intake.zones,
             ),
             clock=self.clock,
             telemetry=self.telemetry,
@@ -222,7 +229,8 @@ class Service:
 
     def _ground(self, settings: Any) -> Ground:
         config = Config(apps={DEMO: AppSettings()})
-        return Ground(self.stores, self.work, self.devices, self.clock, self.telemetry, config, settings, live=self.hub)
+        stores = self.stores, self.work, self.devices, self.clock
+        return Ground(*stores, self.telemetry, config, settings, live=self.hub, door=self.door)
 
     @property
     def store(self) -> MemoryStore:

@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 from waypost.domain.channel import Channel
 from waypost.domain.credential import CredentialId
 from waypost.domain.dedup import ClaimKind, shown
+from waypost.domain.local_time import ZoneSource
 from waypost.domain.notification import Lane
 from waypost.domain.routing import Deferred, LeftOut, Ruling
 from waypost.domain.settlement import Suppressed
@@ -83,6 +84,13 @@ class ExplanationView(Struct, frozen=True):
     lane: Lane
     expires_at: Timestamp
     scheduled_at: Timestamp | None
+    time_zone: Annotated[
+        str | None, Meta(description="The zone in which `send_at` is meant; null where that is not given.")
+    ]
+    time_zone_of: Annotated[
+        ZoneSource | None,
+        Meta(description="Whose zone that is: the user's, else the app's; `nowhere` where neither has one: UTC."),
+    ]
     content_hash: Hash
     dedup: Annotated[
         tuple[ClaimKind, ...], Meta(description="The dedup keys that it would claim; empty if it may be repeated.")
@@ -112,12 +120,14 @@ async def explain(request: Call, body: RawBody) -> Response[bytes]:
 
 def _view(explanation: Explanation) -> ExplanationView:
     notification = explanation.notification
-    scheduled_at = notification.scheduled_at
+    scheduled_at, zone = notification.scheduled_at, explanation.zone
     return ExplanationView(
         user_id=notification.user_id,
         lane=notification.lane,
         expires_at=isoformat(notification.expires_at),
         scheduled_at=None if scheduled_at is None else isoformat(scheduled_at),
+        time_zone=None if zone is None else zone.name,
+        time_zone_of=None if zone is None else zone.source,
         content_hash=shown(explanation.content_hash),
         dedup=explanation.dedup,
         targets=tuple(_target(target) for target in explanation.targets),

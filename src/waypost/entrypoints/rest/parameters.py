@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from waypost.domain.errors import Fault, InvalidRequest, NotFound
 from waypost.domain.ids import NotificationId, UserId, parse_id
+from waypost.domain.local_time import LocalTime
 from waypost.domain.submission import NO_CONTROLS, Identity
 from waypost.domain.submitted_device import TokenText
 from waypost.entrypoints.access import own
@@ -42,6 +43,15 @@ ContactKind = Literal["phone", "email", "url"]
 PathApp = Annotated[str, PathParameter(description="The app.")]
 PathContact = Annotated[str, PathParameter(description="`phone`, `email` or `url`.")]
 
+PathSchedule = Annotated[str, PathParameter(description="The schedule's name.")]
+PathOccurrence = Annotated[str, PathParameter(description="The local time, such as `2026-12-01T09:00`.")]
+NameText = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}(?!\n)$", examples=["weekly-news"])]
+"""A name that a caller gives to something of the app."""
+AfterName = Annotated[
+    str | None,
+    QueryParameter(max_length=64, min_length=1, description="The `next` of the page before.", required=False),
+]
+
 LinkText = Annotated[str, Meta(min_length=1, max_length=512)]
 
 PATH_KINDS = {
@@ -57,6 +67,8 @@ PATH_KINDS = {
     "receipt": Identity,
     "prefix": PrefixText,
     "link": LinkText,
+    "schedule": NameText,
+    "occurrence": LocalTime,
 }
 """The types of path parameters once they are read."""
 

@@ -22,6 +22,9 @@ from waypost.domain.amendment import (
     Recovered,
     Recovery,
     Remedy,
+    Reschedule,
+    Rescheduled,
+    Rescheduling,
     SingleAmendment,
     Supersede,
     TooLate,
@@ -30,6 +33,7 @@ from waypost.domain.amendment import (
 )
 from waypost.domain.ids import SHARDS, AppId, NotificationId, created_at
 from waypost.domain.recovery import recover
+from waypost.domain.rescheduling import reschedule
 from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.pending_changes import PendingChange, PendingChanges
 from waypost.stores.sql.rows import WITH_CONTENT, content_of
@@ -77,7 +81,19 @@ class Aid(Struct, frozen=True):
         return self.recover.id
 
 
-Order = TakeBack | Note | Aid
+class PutOff(Struct, frozen=True):
+    """An order to send at another time what waits for its own; what is leased stays with its worker."""
+
+    reschedule: Reschedule
+    held: LeasedTargets = LeasedTargets()
+
+    @property
+    def id(self) -> NotificationId:
+        """The notification that it is about."""
+        return self.reschedule.id
+
+
+Order = TakeBack | Note | Aid | PutOff
 Orders = Sequence[Order]
 Answers = list[Amended | None]
 
@@ -91,6 +107,8 @@ def order_of(amendment: SingleAmendment, held: LeasedTargets) -> Order:
             return Note(amendment, held)
         case Recover():
             return Aid(amendment, held)
+        case Reschedule():
+            return PutOff(amendment, held)
         case _:
             assert_never(amendment)
 
@@ -121,6 +139,8 @@ def carry_out(transaction: Transaction, case: PendingChange | None, order: Order
         return take_back(transaction, case, order)
     if isinstance(order, Aid):
         return _help(transaction, case, order)
+    if isinstance(order, PutOff):
+        return _put_off(transaction, case, order)
     if case is None or case.progress.app != order.confirm.app:
         return NotConfirmed(None)
     step, answer = case.progress.confirm(order.confirm, _held(case, order), transaction.now)
@@ -150,6 +170,16 @@ def _help(transaction: Transaction, case: PendingChange | None, order: Aid) -> R
     if is_again and case.progress.receipts is None and not case.progress.is_final:
         case.due_at = transaction.now
         case.moved = True
+    return answer
+
+
+def _put_off(transaction: Transaction, case: PendingChange | None, order: PutOff) -> Rescheduling:
+    if case is None or case.progress.app != order.reschedule.app:
+        return NotOpen(None)
+    held = _held(case, order)
+    answer = reschedule(case.progress, case.due_at, order.reschedule, held, transaction.now)
+    if isinstance(answer, Rescheduled):
+        case.reschedule(answer.at)
     return answer
 
 

@@ -21,6 +21,7 @@ from waypost.domain.amendment import (
     Amendment,
     Confirm,
     Recover,
+    Reschedule,
     SingleAmendment,
     Supersede,
     TooLate,
@@ -182,7 +183,7 @@ class Amendments:
         shards = Counter(place.shard for place in places.values())
         self._deciding.update(shards)
         future.add_done_callback(partial(self._decided, list(deciding.values()), shards))
-        if any(isinstance(each, Confirm | Recover) for each in forgotten):
+        if any(isinstance(each, Confirm | Recover | Reschedule) for each in forgotten):
             future.add_done_callback(lambda _: self._look_again())
         decided = zip(deciding, await asyncio.shield(future), strict=True)
         return {n: answer for n, answer in decided if answer is not None}

@@ -1,6 +1,7 @@
 """Notifications that a transaction changes, with their receipts: read together, changed in memory, written together.
 
-    notification  UPDATE by seq: due_at NULL when routed; status, reason, finished_at with the last open target
+    notification  UPDATE by seq: due_at NULL when routed; status, reason, finished_at with the last open target;
+                  due_at, scheduled_at, expires_at when it is rescheduled
     receipt       INSERT of a whole list at its first write, REPLACE of the rows that changed afterwards
 
 Receipts are read only of rows that are routed and not final: fresh rows have none, final ones change no more but by a
@@ -49,6 +50,7 @@ _ROUTED = "UPDATE notification SET due_at = ?, withdrawn = ? WHERE {key} = ?"
 _FINISHED = (
     "UPDATE notification SET due_at = NULL, withdrawn = ?, status = ?, reason = ?, finished_at = ? WHERE {key} = ?"
 )
+_RESCHEDULED = "UPDATE notification SET due_at = ?1, scheduled_at = ?1, expires_at = ?1 + ttl_ms WHERE {key} = ?2"
 _RESTATED = "UPDATE notification SET status = '{status}' WHERE {key} IN ({{keys}})"
 _PENDING = NotificationStatus.PENDING.value
 """The stored status that is not final."""
@@ -58,8 +60,8 @@ class PendingChange:
     """A notification in a transaction: its progress, and what of it is to be written."""
 
     __slots__ = (
-        "changed", "due_at", "finished", "is_new_list", "job", "lane", "moved", "progress", "reported", "restated",
-        "seq", "shard",
+        "changed", "due_at", "finished", "is_new_list", "job", "lane", "moved", "progress", "reported", "rescheduled",
+        "restated", "seq", "shard",
     )  # fmt: skip
 
     def __init__(self, progress: Progress, seq: int, shard: int, lane: Lane, job: int | None) -> None:
@@ -78,6 +80,7 @@ class PendingChange:
         self.moved = False
         """Whether the row itself must be written."""
         self.finished = False
+        self.rescheduled = False
         self.restated = False
         """Whether its final status became another one."""
 
@@ -120,6 +123,11 @@ class PendingChange:
         receipts[n] = msgspec.structs.replace(receipts[n], due_at=due_at)
         self.progress = msgspec.structs.replace(self.progress, receipts=receipts)
         self.changed.add(n)
+
+    def reschedule(self, at: Instant) -> None:
+        """Give it another time as a whole, with its whole TTL after that."""
+        self.due_at = at
+        self.rescheduled = True
 
     def is_written(self, now: Instant) -> None:
         """Set no due time before this transaction began: nobody looks for it there any more (due_from.py)."""
@@ -191,6 +199,8 @@ class PendingChanges:
             elif case.restated:
                 assert progress.status is not None, "it was final before"
                 restated[progress.status].append(getattr(case, key))
+            elif case.rescheduled:
+                connection.execute(_RESCHEDULED.format(key=key), (case.due_at, getattr(case, key)))
             elif case.moved:
                 routed.append((case.due_at, progress.withdrawn, getattr(case, key)))
         write_receipts(connection, self._cases.values())

@@ -32,6 +32,7 @@ from waypost.stores.sql.opt_outs import SqlOptOuts
 from waypost.stores.sql.profiles import SqlProfiles
 from waypost.stores.sql.recovery import SqlRecovery
 from waypost.stores.sql.retention import SqlRetention
+from waypost.stores.sql.schedules import SqlSchedules
 from waypost.stores.sql.settings import SqlSettings
 from waypost.stores.sql.views import SqlViews
 from waypost.stores.sql.webhook_queue import SqlWebhookQueue
@@ -68,6 +69,7 @@ class Store:
         self.profiles = SqlProfiles(database)
         self.contact_proofs = SqlContactProofs(database)
         self.device_events = SqlDeviceEvents(database)
+        self.schedules = SqlSchedules(database)
         self.recovery = SqlRecovery(database)
         self.webhook_queue = SqlWebhookQueue(database)
         self.audit = SqlAudit(database)

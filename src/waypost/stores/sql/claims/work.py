@@ -27,7 +27,7 @@ from waypost.ports.work import Acceptance, Lease, NewNotification, Replay, Settl
 from waypost.stores.sql.accept import accept_kind
 from waypost.stores.sql.amendments import spread
 from waypost.stores.sql.backlog import lags
-from waypost.stores.sql.claims.amend import AMEND
+from waypost.stores.sql.claims.amend import AMEND, AMEND_AND_TELL
 from waypost.stores.sql.claims.held import Held
 from waypost.stores.sql.claims.lease import LEASE, NOTHING, Leased, LeaseRequest, Part, first_waiting
 from waypost.stores.sql.claims.promote import RELEASE, Timer, is_something_due
@@ -165,7 +165,8 @@ class ClaimedWork:
         """See Work; whoever is asked decides."""
         parts = await spread(self._database, amendments)
         orders = [each for part in parts for each in part]
-        answers = await asyncio.shield(self._database.commits.submit(AMEND, orders, len(orders))) if orders else []
+        kind = AMEND_AND_TELL if self._tells_of_waiting else AMEND
+        answers = await asyncio.shield(self._database.commits.submit(kind, orders, len(orders))) if orders else []
         return gathered(parts, answers)
 
     async def depth(self, lane: Lane) -> int:

@@ -1,0 +1,145 @@
+"""The duty of schedules: what is due is claimed, submitted by the ordinary door, and left behind.
+
+A crash in between is met with the claim again, and the door knows the idempotency key. The door may be closed for an
+app (its backlog is full): then its schedules wait, and the others go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from waypost.domain.bulk_submission import BulkSubmission
+from waypost.domain.errors import Conflict, InvalidRequest, Unavailable
+from waypost.domain.ids import AppId, CallerId, UserId
+from waypost.domain.local_time import ChosenZone, ZoneSource, choose_zone
+from waypost.domain.schedule import Schedule, claim, is_in_doubt, left_behind
+from waypost.domain.submission import Submission
+from waypost.domain.time import SECOND_MS, Instant
+from waypost.features.parts import Ground
+from waypost.features.schedules.settings import ScheduleSettings
+from waypost.pipeline.intake import Caller
+from waypost.pipeline.zones import zones_of
+from waypost.ports.work import Acceptance, Accepted, Conflicting, Duplicate
+
+PAGE: Final = 200
+IN_DOUBT: Final = "nobody knows whether it was submitted"
+
+_submission: Final = msgspec.json.Decoder(Submission)
+_bulk: Final = msgspec.json.Decoder(BulkSubmission)
+
+
+class Made(Struct, frozen=True):
+    """The outcome of one submission."""
+
+    id: bytes | None = None
+    error: str | None = None
+
+
+async def send_due(ground: Ground) -> None:
+    """Submit what is due, page by page, until nothing is."""
+    now, last = ground.clock.now(), None
+    while page := await ground.store.schedules.due(now, last, PAGE):
+        await _send_page(ground, [each for each in page if each.app in ground.config.apps], now)
+        last = page[-1]
+
+
+async def _send_page(ground: Ground, page: Sequence[Schedule], now: Instant) -> None:
+    zones = await zones_for(ground, page)
+    claimed = [each for each in await _claimed(ground, page, zones, now) if each is not None and each.claimed]
+    lost = [each for each in claimed if is_in_doubt(each, now)]
+    made = await _submitted(ground, [each for each in claimed if not is_in_doubt(each, now)])
+    ends = [*((each, Made(error=IN_DOUBT)) for each in lost), *made]
+    await asyncio.gather(
+        *(
+            ground.store.schedules.replace(
+                each, left_behind(each, zones[each.app, each.name], now, end.id, end.error), now
+            )
+            for each, end in ends
+        )
+    )
+
+
+async def _claimed(
+    ground: Ground, page: Sequence[Schedule], zones: Mapping[tuple[AppId, str], ChosenZone], now: Instant
+) -> list[Schedule | None]:
+    """Claim the times that are due; None where somebody changed the schedule meanwhile: it is read again."""
+    settings: ScheduleSettings = ground.settings
+
+    async def one(schedule: Schedule) -> Schedule | None:
+        after = claim(schedule, zones[schedule.app, schedule.name], now, settings.grace_s * SECOND_MS)
+        return schedule if after is schedule else await ground.store.schedules.replace(schedule, after, now)
+
+    return await asyncio.gather(*map(one, page))
+
+
+async def _submitted(ground: Ground, claimed: Sequence[Schedule]) -> list[tuple[Schedule, Made]]:
+    """Submit what is claimed, each caller's together; what the door does not take now is left out."""
+    callers: dict[tuple[AppId, CallerId], list[Schedule]] = {}
+    for each in claimed:
+        callers.setdefault((each.app, each.caller), []).append(each)
+    made: list[tuple[Schedule, Made]] = []
+    for (app, name), schedules in callers.items():
+        with suppress(Unavailable):
+            made += await _single(ground, Caller(app, name, frozenset()), schedules)
+        for each in schedules:
+            if each.bulk is not None:
+                with suppress(Unavailable):
+                    made.append((each, await _job(ground, each)))
+    return made
+
+
+async def _single(ground: Ground, caller: Caller, schedules: Sequence[Schedule]) -> list[tuple[Schedule, Made]]:
+    single = [(each, each.notification) for each in schedules if each.notification is not None]
+    wanted = [msgspec.structs.replace(_submission.decode(said), idempotency_key=each.key) for each, said in single]
+    answers = await ground.door.intake.submit(caller, wanted) if wanted else []
+    ends = [(each, made_of(answer)) for (each, _), answer in zip(single, answers, strict=True)]
+    return [(each, made) for each, made in ends if made is not None]
+
+
+async def _job(ground: Ground, schedule: Schedule) -> Made:
+    assert schedule.bulk is not None, "it is one"
+    try:
+        made = await ground.door.bulk.submit(schedule.app, schedule.caller, _bulk.decode(schedule.bulk), schedule.key)
+    except (InvalidRequest, Conflict) as refused:
+        return Made(error=str(refused))
+    return Made(made.record.job.id)
+
+
+def made_of(answer: Acceptance | InvalidRequest) -> Made | None:
+    """Return what became of a submission; None where that is to be asked again."""
+    match answer:
+        case Accepted(new_id):
+            return Made(new_id)
+        case Duplicate(first_id) | Conflicting(first_id):
+            return Made(first_id)
+        case InvalidRequest():
+            return Made(error=str(answer))
+        case _:
+            return None
+
+
+async def zones_for(ground: Ground, schedules: Sequence[Schedule]) -> dict[tuple[AppId, str], ChosenZone]:
+    """Find the zone of each schedule: its own, its user's, or its app's."""
+    users: dict[AppId, set[UserId]] = {}
+    for each in schedules:
+        if each.zone is None and each.user_id is not None:
+            users.setdefault(each.app, set()).add(each.user_id)
+    of_apps = {app: chosen.time_zone for app, chosen in ground.config.apps.items()}
+    found = {app: await zones_of(ground.store.profiles, of_apps, app, sorted(asked)) for app, asked in users.items()}
+    return {(each.app, each.name): _zone(each, of_apps, found) for each in schedules}
+
+
+def _zone(
+    schedule: Schedule, of_apps: Mapping[AppId, str | None], found: Mapping[AppId, Mapping[UserId, ChosenZone]]
+) -> ChosenZone:
+    if schedule.zone is not None:
+        return ChosenZone(schedule.zone, ZoneSource.SCHEDULE)
+    if schedule.user_id is not None:
+        return found[schedule.app][schedule.user_id]
+    return choose_zone(None, of_apps.get(schedule.app))
