@@ -13,8 +13,8 @@ from tests.contract.sql import SqlUnderTest
 from waypost.domain.ids import UserId
 from waypost.ports.feed import FeedQuery, NewEntry
 from waypost.ports.work import NewNotification
+from waypost.stores.sql import feed_reading
 from waypost.stores.sql.connection import connect
-from waypost.stores.sql.feed import _page
 from waypost.stores.sql.reading import Look
 
 
@@ -31,7 +31,7 @@ async def test_a_small_page_of_one_type_reads_a_hundred_rows_at_a_time(tmp_path:
     asked: list[str] = []
     with contextlib.closing(connect(tmp_path / "waypost.db")) as connection:
         connection.set_trace_callback(asked.append)
-        page = _page(connection, FeedQuery(APP, UserId("ann"), types=("otp",), limit=1), Look(now, None))
+        page = feed_reading.page(connection, FeedQuery(APP, UserId("ann"), types=("otp",), limit=1), Look(now, None))
     assert [each.record.notification.id for each in page.entries] == [made[0].id]
     assert sum("FROM feed_entry" in each for each in asked) == 3
     await store.close()
