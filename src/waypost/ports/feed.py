@@ -77,6 +77,8 @@ class FeedQuery(Struct, frozen=True):
     """The types; of any where there are none."""
     before: int | None = None
     limit: int = 50
+    tag: str | None = None
+    """The tag; with any or none where it is None."""
 
 
 class NewsQuery(Struct, frozen=True):

@@ -216,7 +216,7 @@ async def copy_anew(source: FollowedFeed, copy: FeedCopy, user: User, clock: Clo
 async def _page(copy: FeedCopy, query: FeedQuery, stamp: int) -> FeedPage | None:
     """Read a page, in as many requests as there are rows to pass over; None where the copy is not of *stamp*."""
     user, before = (query.app, query.user_id), query.before
-    is_sifted = query.folder is not Folder.INBOX or bool(query.types)
+    is_sifted = query.folder is not Folder.INBOX or bool(query.types) or query.tag is not None
     at_once = max(query.limit + 1, ROWS_A_ROUND if is_sifted else 0)
     entries: list[Entry] = []
     while True:
@@ -235,7 +235,8 @@ async def _page(copy: FeedCopy, query: FeedQuery, stamp: int) -> FeedPage | None
 
 
 def _is_in(entry: Entry, query: FeedQuery) -> bool:
-    if query.types and entry.record.notification.content.type not in query.types:
+    content = entry.record.notification.content
+    if (query.types and content.type not in query.types) or (query.tag is not None and query.tag not in content.tags):
         return False
     if query.folder is Folder.ARCHIVE:
         return entry.archived_at is not None

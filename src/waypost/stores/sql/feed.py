@@ -35,7 +35,7 @@ from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Connection, Row
 from waypost.stores.sql.notification_reads import NOTE
 from waypost.stores.sql.reading import Look
-from waypost.stores.sql.rows import select_in
+from waypost.stores.sql.rows import WITH_CONTENT, content_of, select_in
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
 TABLE: Final = AddedTable(
@@ -46,6 +46,15 @@ TABLE: Final = AddedTable(
     " PRIMARY KEY (app, user_id, notification_id), UNIQUE (notification_id), UNIQUE (app, user_id, place)){layout}",
     of_notification=True,
 )
+
+TAGS: Final = AddedTable(
+    "feed_tag",
+    "CREATE TABLE IF NOT EXISTS feed_tag"
+    " (app {text} NOT NULL, user_id {text} NOT NULL, tag {text} NOT NULL, place {number} NOT NULL,"
+    " notification_id {blob} NOT NULL, PRIMARY KEY (app, user_id, tag, place), UNIQUE (notification_id, tag)){layout}",
+    of_notification=True,
+)
+"""The entries of a feed by each of their tags, newest last."""
 
 STAMPS: Final = AddedTable(
     "feed_stamp",
@@ -72,6 +81,10 @@ SELECT app, user_id, id, ?, ?, ? FROM notification WHERE id = ? AND user_id = ?
 ON CONFLICT (notification_id) DO UPDATE SET n = excluded.n, place = excluded.place, shown_at = excluded.shown_at
 WHERE feed_entry.place IS NULL
 """
+_BODIES: Final = f"SELECT notification.id, body FROM {WITH_CONTENT} WHERE notification.id IN ({{keys}})"  # noqa: S608 - a join of ours
+_ADD_TAG: Final = """\
+INSERT INTO feed_tag (app, user_id, tag, place, notification_id) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+"""
 _VOUCH: Final = "INSERT INTO feed_entry (app, user_id, notification_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _SETS: Final = {
     Mark.SEEN: ("seen_at = ?", "seen_at IS NULL"),
@@ -86,6 +99,8 @@ _SETS: Final = {
     Mark.RESTORED: ("hidden_at = NULL", "hidden_at IS NOT NULL"),
 }
 """What each mark sets, and of which rows; a parameter is the time."""
+TAGS_KEY: Final = b"tags"
+"""It is in every stored content that has tags: others need not be read."""
 _ONE: Final = "notification_id = ?"
 _UP_TO: Final = (
     "place <= (SELECT place FROM feed_entry WHERE app = ? AND user_id = ? AND notification_id = ?)"
@@ -96,6 +111,7 @@ _MARKED: Final = "notification_id, n"
 _MEANT: Final = "SELECT {row} FROM feed_entry WHERE app = ? AND user_id = ? AND {which} AND {where}"
 
 _ERASE: Final = "DELETE FROM feed_entry WHERE app = ? AND user_id = ?"
+_ERASE_TAGS: Final = "DELETE FROM feed_tag WHERE app = ? AND user_id = ?"
 
 
 class SqlFeed:
@@ -201,7 +217,7 @@ class _Change(NamedTuple):
 
 def _adding(entries: Sequence[NewEntry]) -> _Change:
     users = [(each.app, each.user_id) for each in entries]
-    return _Change(users, lambda connection: [each for each in entries if _is_added(connection, each)])
+    return _Change(users, lambda connection: _add(connection, entries))
 
 
 def _marking(marking: Marking) -> _Change:
@@ -229,6 +245,16 @@ def _step(connection: Connection, app: AppId, user_id: UserId) -> Step:
     (before,), after = connection.execute(_STAMP_OF, (app, user_id)).fetchone(), secrets.randbits(63)
     connection.execute(_STAMP, (app, user_id, after))
     return Step(app, user_id, before or None, after)
+
+
+def _add(connection: Connection, entries: Sequence[NewEntry]) -> list[NewEntry]:
+    added = {each.notification_id: each for each in entries if _is_added(connection, each)}
+    for notification_id, body in select_in(connection, _BODIES, list(added)):
+        if body is not None and TAGS_KEY in body:
+            each = added[notification_id]
+            rows = [(each.app, each.user_id, tag, each.place, notification_id) for tag in content_of(body).tags]
+            connection.executemany(_ADD_TAG, rows)
+    return list(added.values())
 
 
 def _is_added(connection: Connection, entry: NewEntry) -> bool:
@@ -268,6 +294,7 @@ def _of_each(connection: Connection, marking: Marking, statement: str, times: tu
 
 def _erase(connection: Connection, user: tuple[AppId, UserId]) -> None:
     connection.execute(_ERASE, user)
+    connection.execute(_ERASE_TAGS, user)
     connection.execute(_FORGET_STAMP, user)
 
 

@@ -12,6 +12,7 @@ from waypost.stores.sql.reading import Look, records
 from waypost.stores.sql.rows import select_in
 
 _ENTRY: Final = "notification_id, place, shown_at, seen_at, read_at, archived_at"
+_ENTRY_OF_TABLE: Final = "feed_entry." + _ENTRY.replace(", ", ", feed_entry.")
 _INBOX: Final = "hidden_at IS NULL AND archived_at IS NULL"
 _FOLDERS: Final = {
     Folder.INBOX: "archived_at IS NULL",
@@ -21,6 +22,11 @@ _FOLDERS: Final = {
 _PAGE: Final = """\
 SELECT {entry} FROM feed_entry
 WHERE app = ? AND user_id = ? AND place < ? AND hidden_at IS NULL AND {folder} ORDER BY place DESC LIMIT ?
+"""
+_PAGE_OF_TAG: Final = """\
+SELECT {entry} FROM feed_tag JOIN feed_entry ON feed_entry.notification_id = feed_tag.notification_id
+WHERE feed_tag.app = ? AND feed_tag.user_id = ? AND tag = ? AND feed_tag.place < ? AND hidden_at IS NULL AND {folder}
+ORDER BY feed_tag.place DESC LIMIT ?
 """
 _WALK: Final = f"""\
 SELECT {_ENTRY} FROM feed_entry
@@ -48,12 +54,14 @@ _ROWS_A_ROUND: Final = 100
 
 def page(connection: Connection, query: FeedQuery, look: Look) -> FeedPage:
     """Read a page; see Feed."""
-    statement = _PAGE.format(entry=_ENTRY, folder=_FOLDERS[query.folder])
+    statement = _PAGE if query.tag is None else _PAGE_OF_TAG
+    statement = statement.format(entry=_ENTRY_OF_TABLE, folder=_FOLDERS[query.folder])
+    of = (query.app, query.user_id) if query.tag is None else (query.app, query.user_id, query.tag)
     entries: list[Entry] = []
     before = LAST_PLACE if query.before is None else query.before
     at_once = max(query.limit + 1, _ROWS_A_ROUND if query.types else 0)
     while True:
-        rows = connection.execute(statement, (query.app, query.user_id, before, at_once)).fetchall()
+        rows = connection.execute(statement, (*of, before, at_once)).fetchall()
         found = records(connection, [row[0] for row in rows], look)
         for row in rows:
             if len(entries) == query.limit:
