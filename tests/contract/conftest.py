@@ -22,10 +22,11 @@ from tests.contract.balanced import check_balance
 from tests.contract.bench import Bench, begin_ids
 from tests.contract.claims import ClaimsUnderTest
 from tests.contract.clock import START
+from tests.contract.copied import copied_under_test
 from tests.contract.log import LogUnderTest, opened_log
 from tests.contract.log import settings_of as log_settings_of
 from tests.contract.log_clients import LogTopics
-from tests.contract.promised import APART, ENGINES, IN_MEMORY_OR_FILE, STORES, needed_by
+from tests.contract.promised import APART, ENGINES, FEEDS, IN_MEMORY_OR_FILE, STORES, needed_by
 from tests.contract.registries import Keyspace, RegistryUnderTest, cached_under_test, cassandra_under_test
 from tests.contract.sql import SqlUnderTest, settings_of
 from tests.contract.stores import MemoryUnderTest, StoreUnderTest
@@ -122,7 +123,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """
     if "store" in metafunc.fixturenames:
         needed = needed_by(metafunc)
-        engines = ENGINES if needed else STORES
+        engines = list(ENGINES if needed else STORES)
+        if metafunc.module.__name__.endswith(".test_feed"):
+            engines += FEEDS
         metafunc.parametrize("store", [_on(engine, needed) for engine in engines], indirect=True)
 
 
@@ -131,7 +134,7 @@ def _on(engine: str, needed: frozenset[Promise]) -> Any:
     marks: list[pytest.MarkDecorator] = [] if engine in IN_MEMORY_OR_FILE else [pytest.mark.engines]
     if not needed and engine in APART:
         marks.append(pytest.mark.long)
-    if lacked := needed - ENGINES[engine]:
+    if lacked := needed - ENGINES.get(engine, needed):
         marks.append(pytest.mark.xfail(reason=f"lacks {', '.join(sorted(lacked))}", raises=AssertionError))
     return pytest.param(engine, marks=marks)
 
@@ -189,6 +192,13 @@ async def empty_store(
         in_memory = MemoryUnderTest()
         yield in_memory
         await check_balance(in_memory)
+        return
+    if kind == "copied":
+        url = f"sqlite:///{shutil.copy(empty_database, folder / 'waypost.db')}"
+        async with copied_under_test(url, request.getfixturevalue("cassandra_tables")) as copied:
+            await copied.open()
+            yield copied
+            await copied.close()
         return
     opened: SqlUnderTest
     if kind == "sqlite":

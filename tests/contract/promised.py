@@ -23,6 +23,8 @@ ENGINES: Final[Mapping[str, frozenset[Promise]]] = {
 """What each engine keeps of what is promised of ``Work``."""
 STORES: Final = ("memory", "sqlite", "postgres", "handed over")
 """Engines on which the suites of the other ports run, too."""
+FEEDS: Final = ("copied",)
+"""Engines on which the suite of ``Feed`` runs, too: its lists come from Cassandra."""
 APART: Final = ("handed over",)
 """Engines that differ from a store in nothing but that routing is apart from sending."""
 IN_MEMORY_OR_FILE: Final = ("memory", "sqlite")

@@ -21,7 +21,7 @@ from waypost.stores.redis.settings import RedisSettings
 from waypost.stores.redis.wire import SinglePrimary
 from waypost.telemetry import Silent
 
-TABLES = ("device", "token_owner")
+TABLES = ("device", "token_owner", "feed")
 
 
 class RegistryUnderTest(Protocol):

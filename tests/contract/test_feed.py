@@ -148,6 +148,37 @@ async def test_entries_of_some_types_are_found_however_many_others_lie_between(b
     assert len(await listed(bench)) == len(made) + 1
 
 
+async def tagged(bench: Bench, place: int, *tags: str) -> NotificationId:
+    made = notification(bench.now)
+    made = msgspec.structs.replace(made, content=msgspec.structs.replace(made.content, tags=tags))
+    await bench.accept(made)
+    await bench.store.feed.add([entry(bench, made, place)])
+    return made.id
+
+
+async def test_entries_with_a_tag_are_listed_by_pages_and_folders(bench: Bench) -> None:
+    """Others may have it in their data, and other users have the same tags."""
+    first = await tagged(bench, 1, "orders", "news")
+    await tagged(bench, 2, "news")
+    third = await tagged(bench, 3, "orders")
+    plain = notification(bench.now, user="bob")
+    plain = msgspec.structs.replace(plain, content=msgspec.structs.replace(plain.content, data={"tags": "orders"}))
+    await bench.accept(plain)
+    await bench.store.feed.add([entry(bench, plain, 4)])
+    assert await listed(bench, tag="orders") == [third, first]
+    page = await bench.store.feed.page(FeedQuery(APP, ANN, limit=1, tag="orders"))
+    assert [each.record.notification.content.tags for each in page.entries] == [("orders",)]
+    assert await listed(bench, tag="orders", before=page.before) == [first]
+    assert await listed(bench, tag="order") == []
+    assert await listed(bench, user_id=UserId("bob"), tag="orders") == []
+    await bench.store.feed.mark(order(bench, Mark.ARCHIVED, third))
+    assert (await listed(bench, tag="orders"), await listed(bench, Folder.ARCHIVE, tag="orders")) == ([first], [third])
+    await bench.store.feed.mark(order(bench, Mark.DELETED, first))
+    assert await listed(bench, tag="orders", types=()) == []
+    await bench.store.feed.erase(APP, ANN)
+    assert await listed(bench, Folder.ARCHIVE, tag="orders") == []
+
+
 async def test_news_are_what_came_after_a_place_oldest_first(bench: Bench) -> None:
     made = await brought(bench, 4)
     await brought(bench, 1, user="bob")

@@ -45,7 +45,7 @@ class Writer:
         finally:
             self.has_ended = True
             self._connection.close()
-        return marked
+        return [each for each, _ in marked]
 
     def _mark(self, entry: Notification, connection: Connection) -> list[MarkedEntry]:
         marked = _mark(connection, marking(entry, Mark.READ, entry.created_at))

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from tests.memory.store import MemoryStore
 from tests.memory.views import MemoryViews
+from waypost.domain.content import Content
 from waypost.domain.ids import AppId, NotificationId, UserId
 from waypost.domain.time import Instant
 from waypost.ports.clock import Clock
@@ -84,7 +85,7 @@ class MemoryFeed:
         entries: list[Entry] = []
         for place, one, row in sorted(rows, reverse=True):
             detail = await self._views.detail(query.app, one)
-            if detail is None or (query.types and detail.record.notification.content.type not in query.types):
+            if detail is None or not _is_about(detail.record.notification.content, query):
                 continue
             if len(entries) == query.limit:
                 return FeedPage(tuple(entries), entries[-1].place)
@@ -165,6 +166,11 @@ def _is_meant(one: NotificationId, row: FeedRow, feed: MemoryFeed, marking: Mark
 
 def _is_shown(row: FeedRow) -> bool:
     return row.place is not None and row.hidden_at is None
+
+
+def _is_about(content: Content, query: FeedQuery) -> bool:
+    is_of_type = not query.types or content.type in query.types
+    return is_of_type and (query.tag is None or query.tag in content.tags)
 
 
 def _is_in(row: FeedRow, query: FeedQuery) -> bool:

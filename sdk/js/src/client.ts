@@ -2,7 +2,7 @@
 
 import { Api, type Session } from "./api.js";
 import { Emitter } from "./emitter.js";
-import { Feed, type Folder } from "./feed.js";
+import { Feed, type Folder, type Only } from "./feed.js";
 import { Live, type LiveState } from "./live.js";
 import type { Click, Counts, Entry, LiveMessage, MarkedMessage } from "./messages.js";
 import type { Problem } from "./problem.js";
@@ -71,9 +71,9 @@ export class Waypost extends Emitter<Events> {
     this.feed.on("change", () => this.#tellCounts());
   }
 
-  /** A list of its own of part of the feed, followed like the feed; give it back to `drop`. */
-  view(folder: Folder): Feed {
-    const feed = new Feed(this.#api, this.#storage, folder, () => this.push.deviceId);
+  /** A list of its own of part of the feed, or of one type or tag, followed like the feed; give it back to `drop`. */
+  view(folder: Folder, only?: Only): Feed {
+    const feed = new Feed(this.#api, this.#storage, folder, () => this.push.deviceId, only);
     feed.on("problem", (problem) => this.emit("problem", problem));
     feed.on("marked", (marked) => {
       for (const each of this.#views) if (each !== feed) each.take(marked);

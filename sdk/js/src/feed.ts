@@ -10,6 +10,8 @@ import type { Storage } from "./storage.js";
 
 /** Entries of a page. */
 const PAGE = 20;
+/** Ids of one call. */
+const IDS = 500;
 
 /** What a feed tells. */
 export interface FeedEvents {
@@ -29,6 +31,12 @@ export type FeedStatus = "loading" | "ready" | "failed";
 /** The part of the feed that is listed. */
 export type Folder = "inbox" | "unread";
 
+/** What is listed alone of a folder. */
+export interface Only {
+  type?: string;
+  tag?: string;
+}
+
 interface Kept extends Counts {
   items: Entry[];
   recent: string[];
@@ -46,7 +54,7 @@ interface Marking {
 
 type Concerns = (id: string) => boolean;
 
-/** The entries of a user: all of the inbox, or what is unread of it. */
+/** The entries of a user: all of the inbox, or what is unread of it, or has one type or tag. The counts are of all of it. */
 export class Feed extends Emitter<FeedEvents> {
   items: readonly Entry[] = [];
   counts: Counts = { unread: 0, unseen: 0 };
@@ -56,6 +64,7 @@ export class Feed extends Emitter<FeedEvents> {
   #api: Api;
   #storage: Storage;
   #folder: Folder;
+  #only: Only;
   #deviceId: () => string | undefined;
   /** Where the next page begins; null past the end, undefined while no page is there, but what was kept may be. */
   #next: string | null | undefined;
@@ -70,11 +79,18 @@ export class Feed extends Emitter<FeedEvents> {
   #keeping: Promise<void> | undefined;
   #isEnded = false;
 
-  constructor(api: Api, storage: Storage, folder: Folder = "inbox", deviceId: () => string | undefined = () => undefined) {
+  constructor(
+    api: Api,
+    storage: Storage,
+    folder: Folder = "inbox",
+    deviceId: () => string | undefined = () => undefined,
+    only: Only = {},
+  ) {
     super();
     this.#api = api;
     this.#storage = storage;
     this.#folder = folder;
+    this.#only = only;
     this.#deviceId = deviceId;
   }
 
@@ -91,7 +107,7 @@ export class Feed extends Emitter<FeedEvents> {
   /** Show what was kept the last time, then load the first page. */
   async start(): Promise<boolean> {
     this.#isEnded = false;
-    const kept = this.#folder === "inbox" ? await this.#storage.get<Kept>(this.#key) : undefined;
+    const kept = this.#isWhole ? await this.#storage.get<Kept>(this.#key) : undefined;
     if (kept && !this.items.length) {
       this.#recent = new Recent(kept.recent);
       if (kept.items.length) this.status = "ready";
@@ -121,8 +137,12 @@ export class Feed extends Emitter<FeedEvents> {
     return this.#mark({ mark, ids }, (id) => ids.includes(id));
   }
 
-  /** Mark all of the inbox up to the newest entry that is here; what is unread then shows, as it is loaded anew. */
+  /**
+   * Mark all of the inbox up to the newest entry that is here; what is unread then shows, as it is loaded anew.
+   * Of a type or a tag, mark what is here, the newest 500 at most.
+   */
   async markAll(mark: Mark): Promise<boolean> {
+    if (this.#isSifted) return this.mark(mark, this.items.slice(0, IDS).map((each) => each.id));
     const until = this.items[0]?.id;
     if (until === undefined) return true;
     const here = new Set(this.items.map((each) => each.id)); // what comes meanwhile is not meant
@@ -161,6 +181,21 @@ export class Feed extends Emitter<FeedEvents> {
     await this.#storage.delete(this.#key);
   }
 
+  get #isSifted(): boolean {
+    return this.#only.type !== undefined || this.#only.tag !== undefined;
+  }
+
+  /** Whether it is what the next start of the page shows. */
+  get #isWhole(): boolean {
+    return this.#folder === "inbox" && !this.#isSifted;
+  }
+
+  /** Whether an entry is of the type and tag that are listed. */
+  #isListed({ type, tags }: Entry): boolean {
+    const { type: ofType, tag } = this.#only;
+    return (ofType === undefined || type === ofType) && (tag === undefined || tags.includes(tag));
+  }
+
   get #key(): string {
     return `feed ${this.#api.url} ${this.#api.user}`;
   }
@@ -185,6 +220,7 @@ export class Feed extends Emitter<FeedEvents> {
 
   async #loaded(cursor: string | null): Promise<Problem | undefined> {
     const query = new URLSearchParams({ limit: String(PAGE), folder: this.#folder });
+    for (const [name, value] of Object.entries(this.#only)) if (value !== undefined) query.set(name, value);
     if (cursor !== null) query.set("cursor", cursor);
     try {
       await this.#api.line;
@@ -222,8 +258,9 @@ export class Feed extends Emitter<FeedEvents> {
     if (this.#isMarking(entry.id)) return;
     const isNew = this.#recent.add(entry.id);
     const own = isNew ? counted(this.counts, undefined, entry) : this.counts;
-    this.#become(withEntry(this.items, entry), this.#known(counts, false, own));
-    if (isNew) this.emit("entry", entry);
+    const isListed = this.#isListed(entry);
+    this.#become(isListed ? withEntry(this.items, entry) : this.items, this.#known(counts, false, own));
+    if (isNew && isListed) this.emit("entry", entry);
   }
 
   #markedElsewhere(said: MarkedMessage): void {
@@ -312,7 +349,7 @@ export class Feed extends Emitter<FeedEvents> {
     this.counts = { unread, unseen };
     if (!this.#marks.size) this.#told = undefined;
     this.emit("change", this);
-    if (this.#folder === "inbox" && !this.#isEnded) this.#keeping ??= this.#keep();
+    if (this.#isWhole && !this.#isEnded) this.#keeping ??= this.#keep();
   }
 
   /** Write what the next start shows; what changes while it is written is in it, too. */

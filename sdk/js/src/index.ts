@@ -2,7 +2,7 @@
 
 export { Api, type Session, type TokenProvider } from "./api.js";
 export { type Events, type Options, Waypost } from "./client.js";
-export { Feed, type FeedEvents, type FeedStatus, type Folder } from "./feed.js";
+export { Feed, type FeedEvents, type FeedStatus, type Folder, type Only } from "./feed.js";
 export type { LiveState } from "./live.js";
 export type { Action, Click, Counts, Entry, LiveMessage, Mark } from "./messages.js";
 export { Problem, type ProblemKind } from "./problem.js";

@@ -23,6 +23,7 @@ export interface Entry {
   actions: Action[];
   category: string | null;
   thread: string | null;
+  tags: string[];
   shown_at: string;
   seen_at: string | null;
   read_at: string | null;

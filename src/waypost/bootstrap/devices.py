@@ -25,7 +25,7 @@ async def opened_devices(config: Config, store: Store, slot: int, telemetry: Tel
     if config.devices == "store":
         yield store.devices
         return
-    _need_client()
+    need_client("devices")
     from waypost.stores.cassandra.devices import CassandraDevices  # noqa: PLC0415 - its client is an optional extra
     from waypost.stores.cassandra.nodes import WATCH_S  # noqa: PLC0415 - the same
 
@@ -44,8 +44,8 @@ async def opened_devices(config: Config, store: Store, slot: int, telemetry: Tel
 
 
 async def migrate_devices(settings: CassandraSettings) -> tuple[int, int]:
-    """Bring a registry of its own to today's schema; return its revisions before and after."""
-    _need_client()
+    """Bring the tables in Cassandra to today's schema; return their revisions before and after."""
+    need_client("cassandra")
     from waypost.stores.cassandra.schema import migrate  # noqa: PLC0415 - as above
 
     return await migrate(settings)
@@ -53,15 +53,15 @@ async def migrate_devices(settings: CassandraSettings) -> tuple[int, int]:
 
 async def look_at_devices(settings: CassandraSettings) -> CassandraFindings:
     """Describe the cluster as it describes itself; Unavailable where it does not answer."""
-    _need_client()
+    need_client("cassandra")
     from waypost.stores.cassandra.check import look  # noqa: PLC0415 - as above
 
     return await look(settings)
 
 
-def _need_client() -> None:
-    """Check that the client is installed; ConfigurationError names what to install."""
+def need_client(path: str) -> None:
+    """Check that the client is installed that the setting at *path* needs; else ConfigurationError says what to do."""
     try:
         import acsylla  # noqa: F401, PLC0415 - an optional extra
     except ModuleNotFoundError:
-        raise ConfigurationError("devices", "its client is not installed: pip install 'waypost[cassandra]'") from None
+        raise ConfigurationError(path, "its client is not installed: pip install 'waypost[cassandra]'") from None

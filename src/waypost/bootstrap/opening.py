@@ -57,8 +57,9 @@ def _extras_of(config: Config) -> Iterator[tuple[str, str]]:
         yield "redis", "redis"
     if config.stack is Stack.LOG or config.outbox.to == "kafka":
         yield "kafka", "kafka"
-    if config.devices == "cassandra":
-        yield "devices", "cassandra"
+    for name in ("devices", "feeds"):
+        if getattr(config, name) == "cassandra":
+            yield name, "cassandra"
     if Role.API not in config.does():
         return
     if config.grpc.listen is not None:

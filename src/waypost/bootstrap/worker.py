@@ -22,6 +22,7 @@ from waypost.bootstrap.api import api_of, intake_of
 from waypost.bootstrap.credentials import Sections, credentials_of, held_by
 from waypost.bootstrap.delivery_context import chores_of, context_of
 from waypost.bootstrap.devices import opened_devices
+from waypost.bootstrap.feeds import opened_feed
 from waypost.bootstrap.intake import server_tls, servers_of
 from waypost.bootstrap.interpreter import share_the_interpreter
 from waypost.bootstrap.limits import bounds_of, for_entrypoints, opened_limiter, rate_gates
@@ -198,6 +199,7 @@ async def _opened(
         async with AsyncExitStack() as stack:
             redis = await stack.enter_async_context(opened_redis(config, telemetry))
             kept = await stack.enter_async_context(opened_devices(config, store, slot, telemetry))
+            store.feed = await stack.enter_async_context(opened_feed(config, store.sql_feed, slot, clock, telemetry))
             holds, dedup = keys_of(store, config, redis)
             stack_parts = await stack.enter_async_context(
                 open_carrier(config, store, holds, redis, peers=peers, clock=clock, telemetry=telemetry)

@@ -54,18 +54,22 @@ def _line(message: Json) -> str:
 @click.argument("user_id")
 @click.option("--folder", type=click.Choice(_FOLDERS), default="inbox", show_default=True, help="The part of the feed.")
 @click.option("--type", "kind", help="Only entries of this type.")
+@click.option("--tag", help="Only entries with this tag.")
 @click.option("--limit", type=click.IntRange(1, 500), default=20, show_default=True, help="The most entries.")
 @api_options
 @as_json_option
-def feed(client: Client, user_id: str, folder: str, kind: str | None, limit: int, as_json: bool) -> None:
+def feed(
+    client: Client, user_id: str, folder: str, kind: str | None, tag: str | None, limit: int, as_json: bool
+) -> None:
     """List what was sent to USER_ID by the channel inapp, newest first, with what is new.
 
     \b
     Examples:
       waypost feed alice
       waypost feed alice --folder unread --type promotion --json
+      waypost feed alice --tag orders
     """
-    answer = client.feed(user_id, folder=folder, type=kind, limit=limit)
+    answer = client.feed(user_id, folder=folder, type=kind, tag=tag, limit=limit)
     if as_json:
         print_json(answer)
         return

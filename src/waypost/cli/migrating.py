@@ -15,7 +15,7 @@ from waypost.cli.printing import as_json_option, console, print_json
 @config_option
 @as_json_option
 def migrate(config_path: Path | None, as_json: bool) -> None:
-    """Migrate the store, and a separate device registry, to the current schema.
+    """Migrate the store, and the tables in Cassandra, to the current schema.
 
     ``serve`` does the same when it starts.
 
@@ -30,7 +30,7 @@ def migrate(config_path: Path | None, as_json: bool) -> None:
     if config.cassandra is not None:
         from waypost.bootstrap.devices import migrate_devices
 
-        found["the registry of devices"] = asyncio.run(migrate_devices(config.cassandra))
+        found["Cassandra"] = asyncio.run(migrate_devices(config.cassandra))
     if as_json:
         store, *devices = ({"before": before, "after": after} for before, after in found.values())
         print_json(store | {"devices": each for each in devices})  # noqa: B035 - one at most

@@ -185,13 +185,24 @@ class AsyncClient:
         return answer
 
     async def feed(self, user_id: str, **query: str | int | None) -> FeedView:
-        """List a page of a user's feed, newest first (folder, type, limit, cursor)."""
+        """List a page of a user's feed, newest first (folder, type, tag, limit, cursor)."""
         answer: FeedView = await self._answer(calls.feed(user_id, **query))
         return answer
 
-    async def mark_feed(self, user_id: str, mark: str, ids: Sequence[str] = (), until: str | None = None) -> Json:
-        """Mark entries of a user's feed as ``seen``, ``read``, ``unread``, ``archived``, ``deleted``, or back."""
-        answer: Json = await self._answer(calls.mark_feed(user_id, mark, ids, until))
+    async def mark_feed(
+        self,
+        user_id: str,
+        mark: str,
+        ids: Sequence[str] = (),
+        until: str | None = None,
+        *,
+        device_id: str | None = None,
+    ) -> Json:
+        """Mark entries of a user's feed as ``seen``, ``read``, ``unread``, ``archived``, ``deleted``, or back.
+
+        The device *device_id*, where it was done, is not told of it by a push.
+        """
+        answer: Json = await self._answer(calls.mark_feed(user_id, mark, ids, until, device_id))
         return answer
 
     async def dead(self, **query: str | int | None) -> DeadPage:

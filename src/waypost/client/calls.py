@@ -162,13 +162,14 @@ def erase_user(user_id: str) -> ClientRequest:
 
 
 def feed(user_id: str, **query: str | int | None) -> ClientRequest:
-    """List a page of a user's feed, newest first (folder, type, limit, cursor)."""
+    """List a page of a user's feed, newest first (folder, type, tag, limit, cursor)."""
     return ClientRequest("GET", f"/v1/users/{_part(user_id)}/feed" + _query(query))
 
 
-def mark_feed(user_id: str, mark: str, ids: Sequence[str], until: str | None) -> ClientRequest:
+def mark_feed(user_id: str, mark: str, ids: Sequence[str], until: str | None, device_id: str | None) -> ClientRequest:
     """Mark entries of a user's feed; a repeat changes nothing."""
-    return _post(f"/v1/users/{_part(user_id)}/feed/marks", _given(mark=mark, ids=list(ids) or None, until=until))
+    said = _given(mark=mark, ids=list(ids) or None, until=until, device_id=device_id)
+    return _post(f"/v1/users/{_part(user_id)}/feed/marks", said)
 
 
 def live_ticket(user_id: str) -> ClientRequest:

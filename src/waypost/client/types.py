@@ -96,6 +96,7 @@ class Submission(TypedDict, total=False):
     channels: list[str | SubmittedStep]
     type: str
     webhook_url: str
+    tags: list[str]
 
 
 class Submitted(TypedDict):
@@ -256,6 +257,7 @@ class EntryView(TypedDict):
     actions: list[SubmittedAction]
     category: str | None
     thread: str | None
+    tags: list[str]
     shown_at: str
     seen_at: str | None
     read_at: str | None

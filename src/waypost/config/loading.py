@@ -238,8 +238,12 @@ def _check_engines(config: Config) -> None:
         raise ConfigurationError(
             "handoff", "`queue` is of PostgreSQL alone, without `stack: log`: claims are kept there"
         )
-    if config.devices == "cassandra" and config.cassandra is None:
-        raise ConfigurationError("cassandra", "is required where `devices` is cassandra")
+    if "cassandra" in (config.devices, config.feeds) and config.cassandra is None:
+        raise ConfigurationError("cassandra", "is required where `devices` or `feeds` is cassandra")
+    if config.feeds == "cassandra" and config.cassandra is not None and not config.cassandra.reads_its_writes:
+        raise ConfigurationError(
+            "cassandra.write_consistency", "is a quorum, or `ALL`, where `feeds` is cassandra: copies are read by it"
+        )
 
 
 def _check_sources(config: Config) -> None:

@@ -247,8 +247,10 @@ class Config(Struct, frozen=True, kw_only=True):
     """Where users' devices, and the first pages of feeds, are cached. Unset: nowhere."""
     devices: Literal["store", "cassandra"] = "store"
     """Where devices are stored."""
+    feeds: Literal["store", "cassandra"] = "store"
+    """Where feeds are listed from: the store, or copies of them."""
     cassandra: CassandraSettings | None = None
-    """The cluster, where it keeps the devices."""
+    """The cluster, where it keeps devices, or copies of feeds."""
     dedup: Literal["redis"] | None = None
     """Where the `log` stack keeps dedup keys. Unset: in the store."""
     listen: Listen = Listen("127.0.0.1", 8080)

@@ -27,6 +27,7 @@ from waypost.domain.submission import (
     Seconds,
     Submission,
     SubmittedAction,
+    Tags,
     Word,
 )
 from waypost.domain.text import NO_NUL, Text
@@ -70,6 +71,7 @@ class BulkMessage(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     push_type: ApnsPushType | None = None
     channels: Annotated[SubmittedChannels, Meta(description="The channels to send by, as in a single one.")] = ()
     retry_policy: Text | None = None
+    tags: Tags = ()
 
 
 class BulkRegistry(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -90,6 +90,8 @@ class Content(Struct, frozen=True, omit_defaults=True):
     """What sort of message it is, in the app's own words; for its history, not for devices."""
     webhook_url: str | None = None
     """The URL that is told of its status changes; a secret."""
+    tags: tuple[str, ...] = ()
+    """What it is about, in the app's own words: by each its user's feed can be listed."""
 
 
 UNREADABLE = Content(category="unreadable")

@@ -159,6 +159,7 @@ def _content(submission: Submission, channels: tuple[ChannelStep, ...]) -> Conte
         channels=channels,
         type=submission.type,
         webhook_url=submission.webhook_url,
+        tags=tuple(dict.fromkeys(submission.tags)),
     )
 
 

@@ -32,6 +32,10 @@ Line = Annotated[str, Meta(max_length=256)]
 Word = Annotated[str, Meta(min_length=1, max_length=128)]
 """A short text of the content, which is kept as it came, control characters too."""
 TypeName = Annotated[str, Meta(min_length=1, max_length=50, pattern=NO_CONTROLS)]
+Tags = Annotated[
+    tuple[Annotated[str, Meta(min_length=1, max_length=50, pattern=NO_CONTROLS)], ...],
+    Meta(max_length=20, description="Your own words for what it is about; the feed is listed by each."),
+]
 NotificationType = NewType("NotificationType", TypeName)
 Link = Annotated[str, Meta(min_length=1, max_length=2048, pattern=r"^[^\s\x00-\x1f\x7f]+(?!\n)$")]
 
@@ -144,6 +148,7 @@ class Submission(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
             examples=["https://shop.example/waypost"],
         ),
     ] = None
+    tags: Tags = ()
 
 
 class ContentSubmission(Submission, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -77,6 +77,8 @@ class FeedQuery(Struct, frozen=True):
     """The types; of any where there are none."""
     before: int | None = None
     limit: int = 50
+    tag: str | None = None
+    """The tag; with any or none where it is None."""
 
 
 class NewsQuery(Struct, frozen=True):
@@ -144,6 +146,22 @@ class MarkedEntry(Struct, frozen=True):
     """The number of the target that is the feed; None where it is in none."""
 
 
+class Step(Struct, frozen=True):
+    """A change of one feed: from the stamp *before* it, None where it had none, to the one *after* it."""
+
+    app: AppId
+    user_id: UserId
+    before: int | None
+    after: int
+
+
+class Shown(Struct, frozen=True):
+    """Entries as they are now, and the places of those that were asked for and are deleted."""
+
+    entries: tuple[Entry, ...] = ()
+    deleted: tuple[int, ...] = ()
+
+
 class FeedPages(Protocol):
     """Reads what is looked at most of feeds; as new as the feed when it is asked."""
 
@@ -207,4 +225,27 @@ class Feed(Protocol):
 
     async def erase(self, app: AppId, user_id: UserId) -> None:
         """Delete all entries and marks of a user."""
+        ...
+
+
+class FollowedFeed(Feed, Protocol):
+    """A feed that can be copied: it says of each change which stamp it came after.
+
+    So a copy that has the stamp from before a change, and then what it changed, is as new as the stamp from after it.
+    """
+
+    async def add_by_steps(self, entries: Sequence[NewEntry]) -> tuple[list[NewEntry], list[Step]]:
+        """Do as ``add`` does, and return the step of each user, too."""
+        ...
+
+    async def mark_by_steps(self, marking: Marking) -> tuple[list[MarkedEntry], list[Step]]:
+        """Do as ``mark`` does, and return its step, too."""
+        ...
+
+    async def shown(self, ids: Sequence[NotificationId]) -> Shown:
+        """Return those of *ids* that are in a feed, archived ones too, in any order."""
+        ...
+
+    async def walk(self, app: AppId, user_id: UserId, before: int | None, n: int) -> list[Entry]:
+        """Return the next *n* entries of all folders below the place *before*, newest first; fewer at the end."""
         ...

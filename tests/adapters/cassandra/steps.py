@@ -1,4 +1,4 @@
-"""What happens between two requests of a registration: to see it end there, or somebody come between.
+"""What happens between two requests of a change: to see it end there, or somebody come between.
 
 It reaches into the adapter, so that no hook for tests is needed in the product.
 """
@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from waypost.stores.cassandra.devices import CassandraDevices
+from waypost.stores.cassandra.link import CassandraLink
 
 Act = Callable[[], Awaitable[None]]
 REQUESTS = ("execute", "batch")
@@ -25,7 +25,7 @@ async def killed() -> None:
 
 
 class Steps:
-    """Calls *act* once, before the *n*-th request that *devices* make of the cluster from now on."""
+    """Calls *act* once, before the *n*-th request that is made of the cluster by a link from now on."""
 
     def __init__(self, n: int, act: Act) -> None:
         self._left = n
@@ -37,9 +37,9 @@ class Steps:
         return self._left <= 0
 
     @asynccontextmanager
-    async def counted(self, devices: CassandraDevices) -> AsyncIterator[None]:
+    async def counted(self, link: CassandraLink) -> AsyncIterator[None]:
         """Count."""
-        session, _ = await devices._link.made()
+        session, _ = await link.made()
         for name in REQUESTS:
             setattr(session, name, self._counting(getattr(session, name)))
         yield

@@ -21,7 +21,7 @@ async def test_a_cluster_says_its_version_its_copies_and_what_is_unsafe(cassandr
     with wake_ups_closed():
         before = await look(keyspace.settings)
         assert (before.copies, before.revision) == (None, 0)
-        assert list(before.unsafe()) == ["no tables yet: waypost migrate"]
+        assert list(before.unsafe()) == ["tables are missing: waypost migrate"]
         found = await look(await keyspace.empty())
     assert found.version.startswith("5.")
     assert (found.nodes, found.away, found.copies, found.is_simple, found.revision) == (1, (), 1, False, REVISION)

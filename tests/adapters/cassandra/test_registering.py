@@ -120,7 +120,7 @@ async def test_killed_between_any_two_steps_it_leaves_one_owner_at_most_and_the_
             people, steps = People(), Steps(n, killed)
             for call in before(people):
                 await victim.upsert(call, NOW, NO_CAP)
-            async with steps.counted(victim):
+            async with steps.counted(victim._link):
                 with contextlib.suppress(Killed):
                     await victim.upsert(people.called(people.bob), NOW, NO_CAP)
             assert len(await people.owners(next_one)) <= 1
@@ -149,7 +149,7 @@ async def test_whoever_comes_between_any_two_steps_it_ends_with_one_owner(
             for call in before(people):
                 await one.upsert(call, NOW, NO_CAP)
             steps = Steps(n, come_between)
-            async with steps.counted(one):
+            async with steps.counted(one._link):
                 await one.upsert(people.called(people.bob), NOW, NO_CAP)
             assert len(await people.owners(one)) == 1
             return steps.came
@@ -178,7 +178,7 @@ async def test_an_app_has_the_token_whoever_keeps_it_for_nobody_between_any_two_
             for call in before(people):
                 await one.upsert(call, NOW, NO_CAP)
             steps = Steps(n, keep if app_is_first else register)
-            async with steps.counted(one):
+            async with steps.counted(one._link):
                 if app_is_first:
                     await one.upsert(people.called(people.bob), NOW, NO_CAP)
                 else:

@@ -1,4 +1,4 @@
-"""An audit of every statement that is made of devices."""
+"""An audit of every statement that is made of devices, and of copies of feeds."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ import pytest
 
 from tests.shows import shows
 from waypost.stores import cassandra
-from waypost.stores.cassandra import statements
+from waypost.stores.cassandra import feed_copy, statements
 
-KEYS = {"device": ("app", "user_id"), "token_owner": ("app", "token_hash")}
+KEYS = {"device": ("app", "user_id"), "token_owner": ("app", "token_hash"), "feed": ("app", "user_id")}
 """The partition key of each table."""
 WALKS = {"_WALK", "_WALK_ON"}
 STATEMENTS = {
-    name: text
-    for name, text in vars(statements).items()
+    f"{module.__name__}.{name}": text
+    for module in (statements, feed_copy)
+    for name, text in vars(module).items()
     if isinstance(text, str) and re.match(r"(SELECT|INSERT|UPDATE|DELETE) ", text)
 }
 
 
 def test_all_statements_are_looked_at() -> None:
-    assert len(STATEMENTS) == len(statements.Statements.__struct_fields__)
+    kinds = (statements.Statements, feed_copy.FeedStatements)
+    assert len(STATEMENTS) == sum(len(kind.__struct_fields__) for kind in kinds)
 
 
 @shows("S1-35")
@@ -32,7 +34,7 @@ def test_each_names_the_whole_partition_key(name: str) -> None:
     text = STATEMENTS[name]
     table = re.search(r"\{keyspace\}\.(\w+)", text)
     assert table is not None
-    if name in WALKS:
+    if name.rpartition(".")[2] in WALKS:
         assert "LIMIT ?" in text
     elif text.startswith("INSERT"):
         columns = text.partition("(")[2].partition(")")[0]

@@ -13,8 +13,8 @@ from tests.contract.sql import SqlUnderTest
 from waypost.domain.ids import UserId
 from waypost.ports.feed import FeedQuery, NewEntry
 from waypost.ports.work import NewNotification
+from waypost.stores.sql import feed_reading
 from waypost.stores.sql.connection import connect
-from waypost.stores.sql.feed import _page
 from waypost.stores.sql.reading import Look
 
 
@@ -31,7 +31,23 @@ async def test_a_small_page_of_one_type_reads_a_hundred_rows_at_a_time(tmp_path:
     asked: list[str] = []
     with contextlib.closing(connect(tmp_path / "waypost.db")) as connection:
         connection.set_trace_callback(asked.append)
-        page = _page(connection, FeedQuery(APP, UserId("ann"), types=("otp",), limit=1), Look(now, None))
+        page = feed_reading.page(connection, FeedQuery(APP, UserId("ann"), types=("otp",), limit=1), Look(now, None))
     assert [each.record.notification.id for each in page.entries] == [made[0].id]
     assert sum("FROM feed_entry" in each for each in asked) == 3
+    await store.close()
+
+
+@pytest.mark.asyncio
+async def test_a_page_of_a_tag_reads_the_rows_of_that_tag_alone(tmp_path: Path) -> None:
+    store = SqlUnderTest(f"sqlite:///{tmp_path / 'waypost.db'}")
+    await store.open()
+    query = FeedQuery(APP, UserId("ann"), tag="orders")
+    asked: list[str] = []
+    with contextlib.closing(connect(tmp_path / "waypost.db")) as connection:
+        connection.set_trace_callback(asked.append)
+        feed_reading.page(connection, query, Look(store.clock.now(), None))
+        (said,) = [each for each in asked if "FROM feed_tag" in each]
+        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {said}").fetchall()]
+    assert plan[0].endswith("feed_tag USING PRIMARY KEY (app=? AND user_id=? AND tag=? AND place<?)")
+    assert "SCAN" not in " ".join(plan) and "TEMP B-TREE" not in " ".join(plan)
     await store.close()

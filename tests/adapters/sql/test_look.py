@@ -129,6 +129,7 @@ def test_a_closed_port_is_named_and_no_password(tmp_path: Path, monkeypatch: pyt
     [
         ({"redis": {"url": "redis://127.0.0.1:1"}, "cache": "redis"}, "hiredis", "redis"),
         ({"devices": "cassandra", "cassandra": {"hosts": ["127.0.0.1"], "data_center": "d"}}, "acsylla", "cassandra"),
+        ({"feeds": "cassandra", "cassandra": {"hosts": ["127.0.0.1"], "data_center": "d"}}, "acsylla", "cassandra"),
         ({"grpc": {"listen": "127.0.0.1:0"}}, "grpc", "grpc"),
         (
             {"sources": {"orders": {"app": "demo", "kafka": {"bootstrap": "127.0.0.1:1", "topic": "t", "group": "g"}}}},

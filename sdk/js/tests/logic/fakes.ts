@@ -31,7 +31,7 @@ export function serve(answer: (call: Call) => Answer | Promise<Answer>): Call[] 
 
 /** An entry of the feed; `n` orders them, the newest highest. */
 export function entry(n: number, more: Partial<Entry> = {}): Entry {
-  const none = { type: null, subtitle: null, image: null, icon: null, link: null, category: null, thread: null };
+  const none = { type: null, subtitle: null, image: null, icon: null, link: null, category: null, thread: null, tags: [] };
   const marks = { seen_at: null, read_at: null, archived_at: null };
   const shown_at = new Date(Date.UTC(2027, 0, 1) + n * 1000).toISOString();
   const said = { title: `Number ${n}`, body: null, data: {}, actions: [], urgency: "normal" as const };

@@ -48,6 +48,22 @@ test("pages are loaded one at a time, and not past the end", async () => {
   expect(new Set(ids(feed.items)).size).toBe(45);
 });
 
+test("a list of one tag shows nothing else, counts everything, and marks what it shows", async () => {
+  const orders = entry(1, { tags: ["orders"] });
+  const calls = serve(({ method }) => ({ status: 200, body: method === "GET" ? { items: [orders], next: null, unread: 1, unseen: 1 } : { unread: 1, unseen: 1 } }));
+  const feed = new Feed(new Api(SESSION), storage, "inbox", () => undefined, { tag: "orders" });
+  const came: string[] = [];
+  feed.on("entry", (each) => came.push(each.id));
+  await feed.start();
+  const asked = new URLSearchParams(calls[0]!.path.split("?")[1]);
+  expect([asked.get("tag"), asked.get("type")]).toEqual(["orders", null]);
+  feed.take({ type: "entry", cursor: "2", entry: entry(2), unread: 2, unseen: 2 });
+  feed.take({ type: "entry", cursor: "3", entry: entry(3, { tags: ["news", "orders"] }), unread: 3, unseen: 3 });
+  expect([ids(feed.items), feed.counts.unread, came]).toEqual([["id-0003", "id-0001"], 3, ["id-0003"]]);
+  await feed.markAll("read");
+  expect(calls.at(-1)!.body).toEqual({ mark: "read", ids: ["id-0003", "id-0001"] });
+});
+
 test("another list of the session is loaded after what is being marked", async () => {
   let answer: () => void;
   let isRead = false;

@@ -107,6 +107,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "to": _given,
     "device": _given,
     "device_ids": list,
+    "tags": list,
     "actions": _each_given,
     "channels": _each_given,
     "data": _plain,

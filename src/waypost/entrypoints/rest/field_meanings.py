@@ -138,6 +138,7 @@ MEANINGS: Final = {
     "stored": "What is kept of it.",
     "subtitle": "The subtitle, on platforms that have one.",
     "success": "Whether it was done.",
+    "tags": "Your own words for what it is about.",
     "targets": "How many targets were put on record.",
     "thread": "What is grouped on the device.",
     "ticket": "The ticket, for the query of the URL.",

@@ -21,7 +21,7 @@ from waypost.ports.erasure import Erasure
 from waypost.ports.feed import PLACES_A_ROW, NewEntry
 from waypost.ports.journal import JournalRow
 from waypost.runtime.roles import Role
-from waypost.stores.sql.feed import STAMPS, TABLE
+from waypost.stores.sql.feed import STAMPS, TABLE, TAGS
 from waypost.stores.sql.feed_secret import TABLE as SECRET
 from waypost.stores.sql.notification_reads import TABLE as READS
 
@@ -58,7 +58,7 @@ async def empty(ground: Ground, erasure: Erasure) -> None:
 
 
 PARTS = Parts(
-    tables=(TABLE, STAMPS, SECRET, READS),
+    tables=(TABLE, TAGS, STAMPS, SECRET, READS),
     routes=(*ROUTES, *live_routes.ROUTES, *sdk_routes.ROUTES),
     tags={"Feed": "What a user finds in the app."},
     readers={"feed": bring},

@@ -46,6 +46,7 @@ class EntryView(Struct, frozen=True):
     actions: tuple[Action, ...]
     category: str | None
     thread: str | None
+    tags: tuple[str, ...]
     shown_at: Annotated[Timestamp, Meta(description="When it came into the feed.")]
     seen_at: Timestamp | None
     read_at: Timestamp | None
@@ -92,6 +93,12 @@ TypeGiven = Annotated[
         min_length=1, max_length=50, pattern=NO_CONTROLS, description="Only entries of this type.", required=False
     ),
 ]
+TagGiven = Annotated[
+    str | None,
+    QueryParameter(
+        min_length=1, max_length=50, pattern=NO_CONTROLS, description="Only entries with this tag.", required=False
+    ),
+]
 
 
 @get(
@@ -106,14 +113,16 @@ async def feed(
     user_id: PathIdentity,
     folder: FolderGiven = Folder.INBOX,
     type: TypeGiven = None,
+    tag: TagGiven = None,
     limit: Limit = 50,
     cursor: CursorGiven = None,
 ) -> Response[bytes]:
     """List what was sent to the channel `inapp`, newest first; empty for an unknown user."""
     ground, user = _ground(request), user_in(request.user, user_id)
     before = None if cursor is None else cursors.place(cursor)
+    query = FeedQuery(request.user.app, user, folder, () if type is None else (type,), before, limit, tag)
     reads = ground.pages or ground.store.feed
-    found = await reads.page(FeedQuery(request.user.app, user, folder, () if type is None else (type,), before, limit))
+    found = await reads.page(query)
     counts = await _counts(request, user)
     following = None if found.before is None else cursors.of_place(found.before)
     return answer(200, FeedView(counts.unread, counts.unseen, tuple(map(view, found.entries)), following))
@@ -195,6 +204,7 @@ def view(entry: Entry) -> EntryView:
         content.actions,
         content.category,
         content.thread,
+        content.tags,
         isoformat(entry.shown_at),
         *times,
     )

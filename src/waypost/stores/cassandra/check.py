@@ -40,7 +40,7 @@ class CassandraFindings(Struct, frozen=True):
         if self.is_simple:
             yield "SimpleStrategy: the copies of a row may all be in one rack; NetworkTopologyStrategy is safe"
         if self.revision < REVISION:
-            yield "no tables yet: waypost migrate"
+            yield "tables are missing: waypost migrate"
 
 
 async def look(settings: CassandraSettings) -> CassandraFindings:

@@ -61,7 +61,7 @@ class CassandraLink:
             if self._migrates:
                 await take_steps(session, self._settings)
             elif (revision := await revision_of(session, self._settings.keyspace)) != REVISION:
-                raise Unavailable(f"the registry of devices has revision {revision}, not {REVISION}: waypost migrate")
+                raise Unavailable(f"the tables in Cassandra have revision {revision}, not {REVISION}: waypost migrate")
             return session, await prepare_all(session, self._settings)
         except Unavailable:
             await session.close()

@@ -3,6 +3,8 @@
     device       a partition for each user of an app: its devices by platform and id, deactivated ones too. ``version``
                  is the partition's: it changes by compare-and-set of it, whole, and in no other way.
     token_owner  a partition for each token: the user who may have it, and the claim by which they came to it
+    feed         a partition for each user of an app: a copy of the user's feed, newest first. ``stamp`` is the
+                 partition's, and says how new the copy is; it changes by compare-and-set, with what it tells of
     schema_step  the steps taken
 
 ``used_at`` alone is written without that: with the use's own time as the cell's, so that the latest one stays.
@@ -28,6 +30,11 @@ STEPS: Final = (
         """CREATE TABLE IF NOT EXISTS {keyspace}.token_owner (
             app text, token_hash blob, user_id text, claim blob, PRIMARY KEY ((app, token_hash))
         )""",
+    ),
+    (
+        """CREATE TABLE IF NOT EXISTS {keyspace}.feed (
+            app text, user_id text, stamp bigint STATIC, place bigint, entry blob, PRIMARY KEY ((app, user_id), place)
+        ) WITH CLUSTERING ORDER BY (place DESC) AND speculative_retry = 'MIN(99p,20ms)'""",
     ),
 )
 """The statements of each step, in order; a step that was released is never changed."""
@@ -69,7 +76,7 @@ async def take_steps(session: Session, settings: CassandraSettings) -> tuple[int
     """
     before = await revision_of(session, settings.keyspace)
     if before > REVISION:
-        raise StorageBroken(f"the registry of devices has revision {before}, this version knows {REVISION}")
+        raise StorageBroken(f"the tables in Cassandra have revision {before}, this version knows {REVISION}")
     if before < REVISION:
         await _take(session, settings, before)
     return before, REVISION

@@ -139,7 +139,7 @@ def _authorities(settings: CassandraSettings) -> str:
 
 
 def _unavailable(away: Exception) -> Unavailable:
-    return Unavailable(f"the registry of devices is away ({type(away).__name__})")
+    return Unavailable(f"Cassandra is away ({type(away).__name__})")
 
 
 def _without_nul(value: Value) -> Value:

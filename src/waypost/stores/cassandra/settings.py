@@ -24,7 +24,7 @@ class Consistency(StrEnum):
 
 
 class CassandraSettings(Struct, frozen=True, kw_only=True):
-    """A Cassandra cluster that keeps the registry of devices."""
+    """A Cassandra cluster that keeps the registry of devices, or copies of feeds."""
 
     hosts: Annotated[tuple[str, ...], Meta(min_length=1)]
     """Addresses of some nodes."""
@@ -47,6 +47,11 @@ class CassandraSettings(Struct, frozen=True, kw_only=True):
     read_consistency: Consistency = Consistency.LOCAL_ONE
     """Of look-ups: `LOCAL_ONE` needs one copy; a quorum never returns replaced rows."""
     write_consistency: Consistency = Consistency.LOCAL_QUORUM
-    """Of registrations and all other changes."""
+    """Of registrations and all other changes, and of the copies of feeds."""
     request_timeout_s: Annotated[float, Meta(gt=0, le=60)] = 2.0
     """Seconds for one request; it is retried once."""
+
+    @property
+    def reads_its_writes(self) -> bool:
+        """Whether what was written is seen by whoever reads as it was written."""
+        return self.write_consistency not in (Consistency.ONE, Consistency.LOCAL_ONE)

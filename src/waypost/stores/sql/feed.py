@@ -19,21 +19,23 @@ from waypost.ports.feed import (
     FeedCounts,
     FeedPage,
     FeedQuery,
-    Folder,
     Mark,
     MarkedEntry,
     Marking,
     NewEntry,
     NewsQuery,
+    Shown,
+    Step,
     Unread,
     UnreadQuery,
 )
+from waypost.stores.sql import feed_reading
 from waypost.stores.sql.added import AddedTable
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Connection, Row
 from waypost.stores.sql.notification_reads import NOTE
-from waypost.stores.sql.reading import Look, records
-from waypost.stores.sql.rows import select_in
+from waypost.stores.sql.reading import Look
+from waypost.stores.sql.rows import WITH_CONTENT, content_of, select_in
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
 TABLE: Final = AddedTable(
@@ -44,6 +46,15 @@ TABLE: Final = AddedTable(
     " PRIMARY KEY (app, user_id, notification_id), UNIQUE (notification_id), UNIQUE (app, user_id, place)){layout}",
     of_notification=True,
 )
+
+TAGS: Final = AddedTable(
+    "feed_tag",
+    "CREATE TABLE IF NOT EXISTS feed_tag"
+    " (app {text} NOT NULL, user_id {text} NOT NULL, tag {text} NOT NULL, place {number} NOT NULL,"
+    " notification_id {blob} NOT NULL, PRIMARY KEY (app, user_id, tag, place), UNIQUE (notification_id, tag)){layout}",
+    of_notification=True,
+)
+"""The entries of a feed by each of their tags, newest last."""
 
 STAMPS: Final = AddedTable(
     "feed_stamp",
@@ -56,6 +67,11 @@ _STAMP: Final = (
     "INSERT INTO feed_stamp (app, user_id, stamp) VALUES (?, ?, ?)"
     " ON CONFLICT (app, user_id) DO UPDATE SET stamp = excluded.stamp"
 )
+_LOCK_STAMP: Final = """\
+INSERT INTO feed_stamp (app, user_id, stamp) VALUES (?, ?, 0)
+ON CONFLICT (app, user_id) DO UPDATE SET stamp = feed_stamp.stamp
+"""
+"""It leaves the stamp as it is; 0 stands for none."""
 _STAMP_OF: Final = "SELECT stamp FROM feed_stamp WHERE app = ? AND user_id = ?"
 _FORGET_STAMP: Final = "DELETE FROM feed_stamp WHERE app = ? AND user_id = ?"
 
@@ -64,6 +80,10 @@ INSERT INTO feed_entry (app, user_id, notification_id, n, place, shown_at)
 SELECT app, user_id, id, ?, ?, ? FROM notification WHERE id = ? AND user_id = ?
 ON CONFLICT (notification_id) DO UPDATE SET n = excluded.n, place = excluded.place, shown_at = excluded.shown_at
 WHERE feed_entry.place IS NULL
+"""
+_BODIES: Final = f"SELECT notification.id, body FROM {WITH_CONTENT} WHERE notification.id IN ({{keys}})"  # noqa: S608 - a join of ours
+_ADD_TAG: Final = """\
+INSERT INTO feed_tag (app, user_id, tag, place, notification_id) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
 """
 _VOUCH: Final = "INSERT INTO feed_entry (app, user_id, notification_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _SETS: Final = {
@@ -79,6 +99,8 @@ _SETS: Final = {
     Mark.RESTORED: ("hidden_at = NULL", "hidden_at IS NOT NULL"),
 }
 """What each mark sets, and of which rows; a parameter is the time."""
+TAGS_KEY: Final = b"tags"
+"""It is in every stored content that has tags: others need not be read."""
 _ONE: Final = "notification_id = ?"
 _UP_TO: Final = (
     "place <= (SELECT place FROM feed_entry WHERE app = ? AND user_id = ? AND notification_id = ?)"
@@ -88,33 +110,8 @@ _MARK: Final = "UPDATE feed_entry SET {sets} WHERE app = ? AND user_id = ? AND {
 _MARKED: Final = "notification_id, n"
 _MEANT: Final = "SELECT {row} FROM feed_entry WHERE app = ? AND user_id = ? AND {which} AND {where}"
 
-_ENTRY: Final = "notification_id, place, shown_at, seen_at, read_at, archived_at"
-_INBOX: Final = "hidden_at IS NULL AND archived_at IS NULL"
-_FOLDERS: Final = {
-    Folder.INBOX: "archived_at IS NULL",
-    Folder.UNREAD: "archived_at IS NULL AND read_at IS NULL",
-    Folder.ARCHIVE: "archived_at IS NOT NULL",
-}
-_PAGE: Final = """\
-SELECT {entry} FROM feed_entry
-WHERE app = ? AND user_id = ? AND place < ? AND hidden_at IS NULL AND {folder} ORDER BY place DESC LIMIT ?
-"""
-_NEWS: Final = f"""\
-SELECT {_ENTRY} FROM feed_entry WHERE app = ? AND user_id = ? AND place > ? AND {_INBOX} ORDER BY place LIMIT ?
-"""  # noqa: S608 - columns and conditions of ours
-_THESE: Final = f"""\
-SELECT {_ENTRY} FROM feed_entry WHERE notification_id IN ({{keys}}) AND place IS NOT NULL AND {_INBOX}
-"""  # noqa: S608 - as above
-_COUNT: Final = f"""\
-SELECT count(CASE WHEN {_INBOX} AND read_at IS NULL THEN 1 END),
-count(CASE WHEN {_INBOX} AND seen_at IS NULL THEN 1 END), coalesce(max(place), 0)
-FROM feed_entry WHERE app = ? AND user_id = ? AND place IS NOT NULL
-"""  # noqa: S608 - as above
-_PLACES: Final = "SELECT notification_id, place FROM feed_entry WHERE notification_id IN ({keys}) AND place IS NOT NULL"
 _ERASE: Final = "DELETE FROM feed_entry WHERE app = ? AND user_id = ?"
-_LAST_PLACE: Final = 2**63 - 1
-_ROWS_A_ROUND: Final = 100
-"""The least rows read at a time where entries of some types are looked for: most may be of others."""
+_ERASE_TAGS: Final = "DELETE FROM feed_tag WHERE app = ? AND user_id = ?"
 
 
 class SqlFeed:
@@ -128,18 +125,40 @@ class SqlFeed:
         """See Feed."""
         if not entries:
             return []
-        users = [(each.app, each.user_id) for each in entries]
-        change = _Change(users, lambda connection: [each for each in entries if _is_added(connection, each)])
-        added: list[NewEntry] = await self._database.commits.submit(_CHANGING, change, rows=len(entries))
+        added: list[NewEntry]
+        added, _ = await self._database.commits.submit(_CHANGING, _adding(entries), rows=len(entries))
         return added
+
+    async def add_by_steps(self, entries: Sequence[NewEntry]) -> tuple[list[NewEntry], list[Step]]:
+        """See FollowedFeed."""
+        if not entries:
+            return [], []
+        change = _adding(entries)._replace(is_followed=True)
+        return await self._database.commits.submit(_CHANGING, change, rows=len(entries))
 
     async def mark(self, marking: Marking) -> list[MarkedEntry]:
         """See Feed."""
-        change = _Change([(marking.app, marking.user_id)], lambda connection: _mark(connection, marking))
-        marked: list[MarkedEntry] = await self._database.commits.submit(
-            _CHANGING, change, rows=max(1, len(marking.ids))
-        )
+        marked: list[MarkedEntry]
+        marked, _ = await self._database.commits.submit(_CHANGING, _marking(marking), rows=max(1, len(marking.ids)))
         return marked
+
+    async def mark_by_steps(self, marking: Marking) -> tuple[list[MarkedEntry], list[Step]]:
+        """See FollowedFeed."""
+        change = _marking(marking)._replace(is_followed=True)
+        return await self._database.commits.submit(_CHANGING, change, rows=max(1, len(marking.ids)))
+
+    async def shown(self, ids: Sequence[NotificationId]) -> Shown:
+        """See FollowedFeed."""
+        look = Look(self._clock.now(), None)
+        return await self._database.read(lambda connection: feed_reading.shown(connection, ids, look))
+
+    async def walk(self, app: AppId, user_id: UserId, before: int | None, n: int) -> list[Entry]:
+        """See FollowedFeed."""
+        look = Look(self._clock.now(), None)
+        last = feed_reading.LAST_PLACE if before is None else before
+        return await self._database.read(
+            lambda connection: feed_reading.walk(connection, (app, user_id), last, n, look)
+        )
 
     async def meant(self, marking: Marking) -> list[MarkedEntry]:
         """See Feed."""
@@ -148,29 +167,33 @@ class SqlFeed:
     async def page(self, query: FeedQuery) -> FeedPage:
         """See Feed."""
         look = Look(self._clock.now(), None)
-        return await self._database.read(lambda connection: _page(connection, query, look))
+        return await self._database.read(lambda connection: feed_reading.page(connection, query, look))
 
     async def news(self, queries: Sequence[NewsQuery], limit: int) -> list[list[Entry]]:
         """See Feed."""
         look = Look(self._clock.now(), None)
-        return await self._database.read(lambda connection: _news(connection, queries, limit, look))
+        return await self._database.read(lambda connection: feed_reading.news(connection, queries, limit, look))
 
     async def entries(self, ids: Sequence[NotificationId]) -> list[Entry]:
         """See Feed."""
         look = Look(self._clock.now(), None)
         return await self._database.read(
-            lambda connection: _entries(connection, list(select_in(connection, _THESE, ids)), look)
+            lambda connection: feed_reading.entries_of(
+                connection, list(select_in(connection, feed_reading.THESE, ids)), look
+            )
         )
 
     async def counts(self, users: Sequence[tuple[AppId, UserId]]) -> list[FeedCounts]:
         """See Feed."""
         return await self._database.read(
-            lambda connection: [FeedCounts(*connection.execute(_COUNT, user).fetchone()) for user in users]
+            lambda connection: [FeedCounts(*connection.execute(feed_reading.COUNT, user).fetchone()) for user in users]
         )
 
     async def unread(self, queries: Sequence[UnreadQuery]) -> list[Unread]:
         """See Feed."""
-        return await self._database.read_to_route(lambda connection: [_unread(connection, query) for query in queries])
+        return await self._database.read_to_route(
+            lambda connection: [feed_reading.unread(connection, query) for query in queries]
+        )
 
     async def stamp(self, app: AppId, user_id: UserId) -> int | None:
         """See Feed."""
@@ -188,18 +211,50 @@ class _Change(NamedTuple):
 
     users: Sequence[tuple[AppId, UserId]]
     make: Callable[[Connection], Any]
+    is_followed: bool = False
+    """Whether somebody copies it, and so must know which stamp it came after."""
 
 
-def _change(transaction: Transaction, changes: Sequence[_Change]) -> list[Any]:
+def _adding(entries: Sequence[NewEntry]) -> _Change:
+    users = [(each.app, each.user_id) for each in entries]
+    return _Change(users, lambda connection: _add(connection, entries))
+
+
+def _marking(marking: Marking) -> _Change:
+    return _Change([(marking.app, marking.user_id)], lambda connection: _mark(connection, marking))
+
+
+def _change(transaction: Transaction, changes: Sequence[_Change]) -> list[tuple[Any, list[Step]]]:
     """Give each feed that is changed another stamp, then change them.
 
     Every transaction comes to users in one order, and has their feeds to itself from then on. So none waits in a
-    circle, in whatever order entries of one user are written.
+    circle, in whatever order entries of one user are written. A change that is followed has a stamp of its own.
     """
     connection, stamp = transaction.connection, secrets.randbits(63)
     users = sorted({user for change in changes for user in change.users})
-    connection.executemany(_STAMP, [(*user, stamp) for user in users])
-    return [change.make(connection) for change in changes]
+    if not any(change.is_followed for change in changes):
+        connection.executemany(_STAMP, [(*user, stamp) for user in users])
+        return [(change.make(connection), []) for change in changes]
+    connection.executemany(_LOCK_STAMP, users)
+    steps = [[_step(connection, *user) for user in sorted(set(change.users))] for change in changes]
+    return [(change.make(connection), taken) for change, taken in zip(changes, steps, strict=True)]
+
+
+def _step(connection: Connection, app: AppId, user_id: UserId) -> Step:
+    """Give a feed that this transaction has locked another stamp."""
+    (before,), after = connection.execute(_STAMP_OF, (app, user_id)).fetchone(), secrets.randbits(63)
+    connection.execute(_STAMP, (app, user_id, after))
+    return Step(app, user_id, before or None, after)
+
+
+def _add(connection: Connection, entries: Sequence[NewEntry]) -> list[NewEntry]:
+    added = {each.notification_id: each for each in entries if _is_added(connection, each)}
+    for notification_id, body in select_in(connection, _BODIES, list(added)):
+        if body is not None and TAGS_KEY in body:
+            each = added[notification_id]
+            rows = [(each.app, each.user_id, tag, each.place, notification_id) for tag in content_of(body).tags]
+            connection.executemany(_ADD_TAG, rows)
+    return list(added.values())
 
 
 def _is_added(connection: Connection, entry: NewEntry) -> bool:
@@ -237,47 +292,9 @@ def _of_each(connection: Connection, marking: Marking, statement: str, times: tu
     return [MarkedEntry(NotificationId(row[0]), row[1]) for row in rows]
 
 
-def _page(connection: Connection, query: FeedQuery, look: Look) -> FeedPage:
-    statement = _PAGE.format(entry=_ENTRY, folder=_FOLDERS[query.folder])
-    entries: list[Entry] = []
-    before = _LAST_PLACE if query.before is None else query.before
-    at_once = max(query.limit + 1, _ROWS_A_ROUND if query.types else 0)
-    while True:
-        rows = connection.execute(statement, (query.app, query.user_id, before, at_once)).fetchall()
-        found = records(connection, [row[0] for row in rows], look)
-        for row in rows:
-            if len(entries) == query.limit:
-                return FeedPage(tuple(entries), entries[-1].place)
-            record = found.get(row[0])
-            if record is not None and (not query.types or record.notification.content.type in query.types):
-                entries.append(Entry(record, *row[1:]))
-        if len(rows) < at_once:
-            return FeedPage(tuple(entries))
-        before = rows[-1][1]
-
-
-def _news(connection: Connection, queries: Sequence[NewsQuery], limit: int, look: Look) -> list[list[Entry]]:
-    asked = [(query.app, query.user_id, query.after, limit) for query in queries]
-    rows = [connection.execute(_NEWS, bound).fetchall() for bound in asked]
-    found = _entries(connection, [row for each in rows for row in each], look)
-    entries = {each.record.notification.id: each for each in found}
-    return [[entries[row[0]] for row in each if row[0] in entries] for each in rows]
-
-
-def _entries(connection: Connection, rows: Sequence[Row], look: Look) -> list[Entry]:
-    found = records(connection, [row[0] for row in rows], look)
-    return [Entry(found[row[0]], *row[1:]) for row in rows if row[0] in found]
-
-
-def _unread(connection: Connection, query: UnreadQuery) -> Unread:
-    """Count first: what came afterwards has a higher place than any that was counted."""
-    unread, _, newest = connection.execute(_COUNT, (query.app, query.user_id)).fetchone()
-    places = select_in(connection, _PLACES, sorted(query.ids)) if query.ids else ()
-    return Unread(unread, frozenset(NotificationId(one) for one, place in places if place <= newest))
-
-
 def _erase(connection: Connection, user: tuple[AppId, UserId]) -> None:
     connection.execute(_ERASE, user)
+    connection.execute(_ERASE_TAGS, user)
     connection.execute(_FORGET_STAMP, user)
 
 

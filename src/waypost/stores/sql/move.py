@@ -2,7 +2,7 @@
 
     every table of the store   its rows as they are, by pages, and the tables of dedup keys with them
     journal, reader            positions lowered to 0 and less: what PostgreSQL gives out is above them
-    feed_entry                 places, which follow from positions, likewise
+    feed_entry, feed_tag       places, which follow from positions, likewise
     counter                    one row for each sum: how they are divided is each engine's own
     sequence                   not moved: PostgreSQL numbers by a clock
     feed_stamp                 not moved: what was kept of feeds has other places
@@ -122,7 +122,7 @@ def _part(here: SqliteConnection, table: str, lowered: int) -> _Part:
     if table == "counter":
         return _Part(table, columns, types, _COUNTERS)
     named = {"position": f"position - {lowered}"}
-    if table == "feed_entry":
+    if table in ("feed_entry", "feed_tag"):
         named["place"] = f"place - {lowered * PLACES_A_ROW}"
     said = [named.get(name, f'"{name}"') for name in columns]
     return _Part(table, columns, types, f"SELECT {', '.join(said)} FROM {table}")  # noqa: S608 - names of our tables

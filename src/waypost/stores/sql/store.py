@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.ports.clock import Clock
+from waypost.ports.feed import Feed
 from waypost.ports.peers import Peers
 from waypost.stores.sql.added import AddedTable, names_of_notifications
 from waypost.stores.sql.audit import SqlAudit
@@ -63,7 +64,9 @@ class Store:
         self.bulk = SqlBulk(database)
         self.bulk_views = SqlBulkViews(database)
         self.opt_outs = SqlOptOuts(database)
-        self.feed = SqlFeed(database, clock)
+        self.sql_feed = SqlFeed(database, clock)
+        self.feed: Feed = self.sql_feed
+        """The feed, or what puts copies beside it."""
         self.notification_reads = SqlNotificationReads(database, clock)
         self.feed_secret = SqlFeedSecret(database)
         self.profiles = SqlProfiles(database)
