@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from waypost.features.analytics import ANALYTICS
 from waypost.features.audit import AUDIT
 from waypost.features.balance import BALANCE
 from waypost.features.bulk import BULK
@@ -61,6 +62,7 @@ FEATURES: tuple[Feature, ...] = (
     WEBHOOKS,
     BALANCE,
     RECOVERY,
+    ANALYTICS,
 )
 """The list of features, to which each new one is added."""
 

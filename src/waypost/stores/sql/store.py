@@ -33,6 +33,7 @@ from waypost.stores.sql.profiles import SqlProfiles
 from waypost.stores.sql.recovery import SqlRecovery
 from waypost.stores.sql.retention import SqlRetention
 from waypost.stores.sql.settings import SqlSettings
+from waypost.stores.sql.user_events import SqlUserEvents
 from waypost.stores.sql.views import SqlViews
 from waypost.stores.sql.webhook_queue import SqlWebhookQueue
 from waypost.stores.sql.work import SqlWork
@@ -69,6 +70,7 @@ class Store:
         self.contact_proofs = SqlContactProofs(database)
         self.device_events = SqlDeviceEvents(database)
         self.recovery = SqlRecovery(database)
+        self.user_events = SqlUserEvents(database)
         self.webhook_queue = SqlWebhookQueue(database)
         self.audit = SqlAudit(database)
         self.erasures = SqlErasures(database, names_of_notifications(tables))
