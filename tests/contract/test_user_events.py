@@ -70,10 +70,3 @@ async def test_what_who_hears_cannot_write_is_not_counted_either(events: SqlUser
         await events.track([bought(key=b"1" * 16)], [fails])
     assert await events.of(DEMO, ANN) == []
     assert await events.track([bought(key=b"1" * 16)]) == 1
-
-
-async def test_erased_users_have_done_nothing(events: SqlUserEvents) -> None:
-    await events.track([bought(), bought(BOB)])
-    await events.erase(DEMO, ANN)
-    assert await events.of(DEMO, ANN) == []
-    assert [each.count for each in await events.of(DEMO, BOB)] == [1]

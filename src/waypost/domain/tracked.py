@@ -7,8 +7,11 @@ from typing import Any, Final
 from msgspec import Struct
 
 from waypost.domain.ids import AppId, NotificationId, UserId
-from waypost.domain.time import DAY_MS, Instant
+from waypost.domain.time import DAY_MS, MINUTE_MS, Instant
 from waypost.domain.words import Words
+
+SLOT_MS: Final = 15 * MINUTE_MS
+"""Milliseconds that are counted together: in every time zone, hours and days begin with a quarter of an hour."""
 
 
 class NotificationEvent(Words):

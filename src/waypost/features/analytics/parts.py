@@ -1,15 +1,41 @@
-"""The parts that analytics add to a worker."""
+"""The parts that analytics add to a worker: a reader of the journal that counts once, and what it counts."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from waypost.features.analytics.settings import is_enabled
 from waypost.features.parts import Ground, Parts
 from waypost.ports.erasure import Erasure
-from waypost.stores.sql.user_events import EVENT_ID, USER_EVENT
+from waypost.ports.journal import JournalRow
+from waypost.stores.sql.rollup import READER, ROLLUP, ROLLUP_STAGE, USER_HOUR, Platforms, users_in
+from waypost.stores.sql.user_events import EVENT_ID, EVENT_SLOT, USER_EVENT
+
+
+async def count(ground: Ground, rows: Sequence[JournalRow]) -> None:
+    """Count what *rows* say was sent, delivered, opened and acted on."""
+    store = ground.store
+    platforms = None if store.rollup.with_devices else await _platforms(ground, rows)
+    await store.rollup.take(rows, ground.hears, platforms)
 
 
 async def erase(ground: Ground, erasure: Erasure) -> None:
-    """Forget what the user did."""
-    await ground.store.user_events.erase(erasure.app, erasure.user_id)
+    """Forget what the user did, and when."""
+    await ground.store.rollup.erase(erasure.app, erasure.user_id)
 
 
-PARTS = Parts(tables=(USER_EVENT, EVENT_ID), erases=erase)
+async def _platforms(ground: Ground, rows: Sequence[JournalRow]) -> Platforms:
+    """Read the platforms of devices from a registry that is not in the store."""
+    users = users_in(rows)
+    found = await ground.devices.for_users(users)
+    return {
+        (*user, each.device_id): each.platform for user, devices in zip(users, found, strict=True) for each in devices
+    }
+
+
+PARTS = Parts(
+    tables=(USER_EVENT, EVENT_ID, EVENT_SLOT, ROLLUP, ROLLUP_STAGE, USER_HOUR),
+    is_used=is_enabled,
+    counters={READER: count},
+    erases=erase,
+)

@@ -1,6 +1,7 @@
 """The events of users on SQL: a row for each user, name and day, from which segments are made.
 
     user_event   how often and when last; by user, and by name and day
+    event_slot   how often each event happened, by quarters of an hour
     event_id     the ids of the app's own events, by the day that each is of: a repeat counts once
 
 Who hears of events does so in the transaction that counts them.
@@ -8,18 +9,19 @@ Who hears of events does so in the transaction that counts them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from waypost.domain.ids import AppId, UserId
 from waypost.domain.time import Instant
-from waypost.domain.tracked import TrackedEvent, day_of
+from waypost.domain.tracked import SLOT_MS, TrackedEvent, day_of
 from waypost.stores.sql.added import AddedTable
 from waypost.stores.sql.database import Database
-from waypost.stores.sql.driver import Connection, Row
+from waypost.stores.sql.driver import Connection
+from waypost.stores.sql.rows import upsert_all
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
 USER_EVENT: Final = AddedTable(
@@ -34,18 +36,24 @@ EVENT_ID: Final = AddedTable(
     "event_id",
     "CREATE TABLE IF NOT EXISTS event_id (day {number} NOT NULL, id {blob} NOT NULL, PRIMARY KEY (day, id)){layout}",
 )
+EVENT_SLOT: Final = AddedTable(
+    "event_slot",
+    "CREATE TABLE IF NOT EXISTS event_slot"
+    " (app {text} NOT NULL, name {text} NOT NULL, slot {number} NOT NULL, count {number} NOT NULL,"
+    " PRIMARY KEY (app, name, slot)){layout}",
+)
 
 _COUNT: Final = "INSERT INTO user_event (app, user_id, name, day, count, last_at) VALUES "
 _COUNTED: Final = (
     " ON CONFLICT (app, user_id, name, day) DO UPDATE SET count = user_event.count + excluded.count,"
     " last_at = CASE WHEN excluded.last_at > user_event.last_at THEN excluded.last_at ELSE user_event.last_at END"
 )
+_ADD_SLOTS: Final = "INSERT INTO event_slot (app, name, slot, count) VALUES "
+_SLOTS_ADDED: Final = " ON CONFLICT (app, name, slot) DO UPDATE SET count = event_slot.count + excluded.count"
 _CLAIM: Final = "INSERT INTO event_id (day, id) VALUES "
 _CLAIMED: Final = " ON CONFLICT (day, id) DO NOTHING RETURNING day, id"
-_AT_ONCE: Final = (64, 8, 1)
-"""The rows of one statement: of few sizes, so that few statements serve all."""
 _OF_USER: Final = "SELECT name, day, count, last_at FROM user_event WHERE app = ? AND user_id = ? AND day >= ?"
-_ERASE: Final = "DELETE FROM user_event WHERE app = ? AND user_id = ?"
+ERASE_EVENTS: Final = "DELETE FROM user_event WHERE app = ? AND user_id = ?"
 _DROP: Final = (
     "DELETE FROM user_event WHERE (app, user_id, name, day) IN"
     " (SELECT app, user_id, name, day FROM user_event WHERE app = ? AND name = ? AND day < ? LIMIT ?)"
@@ -87,27 +95,9 @@ class SqlUserEvents:
         rows = await self._database.read(lambda connection: connection.execute(_OF_USER, key).fetchall())
         return [UserEventCount(*row) for row in rows]
 
-    async def erase(self, app: AppId, user_id: UserId) -> None:
-        """Forget what a user did; may be repeated."""
-        await self._database.commits.submit(_ERASING, (app, user_id))
 
-
-def upsert_all(connection: Connection, insert: str, values: str, end: str, rows: Sequence[Row]) -> list[Row]:
-    """Insert *rows*, many at once, each statement with *end*; return what those statements return."""
-    answers: list[Row] = []
-    start = 0
-    for count in _AT_ONCE:
-        sql = insert + ",".join([values] * count) + end
-        while len(rows) - start >= count:
-            bound = list(chain.from_iterable(rows[start : start + count]))
-            cursor = connection.execute(sql, bound)
-            answers += cursor.fetchall() if "RETURNING" in end else ()
-            start += count
-    return answers
-
-
-def count_events(connection: Connection, events: Iterable[TrackedEvent]) -> None:
-    """Count *events* for their users, in one order for all who write at the same time."""
+def count_events(connection: Connection, events: Sequence[TrackedEvent]) -> None:
+    """Count *events* for their users and by their time, in one order for all who write at the same time."""
     counts: dict[tuple[str, str, str, int], tuple[int, Instant]] = {}
     for each in events:
         key = each.app, each.user_id, each.name, day_of(each.at)
@@ -115,6 +105,8 @@ def count_events(connection: Connection, events: Iterable[TrackedEvent]) -> None
         counts[key] = n + 1, max(last_at, each.at)
     rows = [(*key, n, last_at) for key, (n, last_at) in sorted(counts.items())]
     upsert_all(connection, _COUNT, "(?, ?, ?, ?, ?, ?)", _COUNTED, rows)
+    slots = Counter((each.app, each.name, each.at // SLOT_MS) for each in events)
+    upsert_all(connection, _ADD_SLOTS, "(?, ?, ?, ?)", _SLOTS_ADDED, [(*key, n) for key, n in sorted(slots.items())])
 
 
 def _track(transaction: Transaction, batches: Sequence[_Batch]) -> list[int]:
@@ -138,10 +130,4 @@ def _track(transaction: Transaction, batches: Sequence[_Batch]) -> list[int]:
     return counts
 
 
-def _erase(transaction: Transaction, users: Sequence[tuple[AppId, UserId]]) -> list[None]:
-    transaction.connection.executemany(_ERASE, users)
-    return [None] * len(users)
-
-
 _TRACKING: Final = OperationKind("track_events", _track, durable=True)
-_ERASING: Final = OperationKind("erase_user_events", _erase, durable=True)
