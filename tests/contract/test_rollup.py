@@ -10,14 +10,16 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from tests.contract.bench import APP, Bench, new_id, notification, targets, tried
+from tests.contract.bulk_bench import created, job, leased, registered, taken, walked
 from tests.contract.sql import SqlUnderTest
 from tests.shows import shows
 from waypost.domain.address import FEED
+from waypost.domain.best_hour import Hours
 from waypost.domain.channel import Channel
 from waypost.domain.content import Kind
 from waypost.domain.delivery import Target
 from waypost.domain.device_event import DeviceEvent, EventKind
-from waypost.domain.ids import UserId
+from waypost.domain.ids import NotificationId, UserId, format_id
 from waypost.domain.notification import Notification
 from waypost.domain.settlement import Change, Sent
 from waypost.domain.status import DeliveryStatus
@@ -174,5 +176,34 @@ async def test_who_was_erased_before_it_was_counted_is_not_known_again(counting:
     await counting.store.rollup.erase(APP, ANN)
     await counting.count()
     assert await counting.done() == {}
-    assert (await counting.store.analytics.hours(APP, [ANN], Instant(0))).sent == (0,) * 24
+    assert await counting.store.analytics.hours(APP, [ANN], Instant(0)) == [Hours()]
     assert (await counting.sums())["opened"] == (1, 1), "the sums stay"
+
+
+@shows("S3-121")
+async def test_a_bulk_job_is_a_campaign_with_a_funnel_of_its_own(counting: Counting) -> None:
+    """Six users on two platforms; four got it, two tapped it, one pressed a button."""
+    bench = counting.bench
+    users = [f"user-{n}" for n in range(6)]
+    await registered(bench, *users[:4], platform="ios")
+    await registered(bench, *users[4:], platform="macos")
+    made = await created(bench, job())
+    assert await walked(bench, made) == 6
+    lease = await leased(bench)
+    await bench.settle(lease, *(taken(item, bench.now) for item in lease.items))
+    by_user = {item.notification.user_id: item.notification for item in lease.items}
+    for n, status in enumerate([DeliveryStatus.OPENED] * 2 + [DeliveryStatus.DELIVERED] * 2):
+        await bench.confirm(by_user[UserId(users[n])], 0, status)
+    await counting.press(by_user[UserId("user-0")], 0, "buy")
+    await counting.send(notification(bench.now))
+    await counting.count()
+    campaign = format_id(NotificationId(made.id))
+    assert await counting.sums(filters={"campaign": campaign}) == {
+        "sent": (6, 6),
+        "delivered": (4, 4),
+        "read": (2, 2),
+        "opened": (2, 2),
+        "action_taken": (1, 1),
+    }
+    by_platform = await counting.sums(filters={"campaign": campaign}, by="platform")
+    assert (by_platform["ios sent"], by_platform["macos sent"]) == ((4, 4), (2, 2))

@@ -29,6 +29,14 @@ class Hours(Struct, frozen=True):
     opened: tuple[int, ...] = (0,) * HOURS
 
 
+def summed(each: Sequence[Hours]) -> Hours:
+    """Add up the hours of several users."""
+    return Hours(
+        tuple(map(sum, zip(*(hours.sent for hours in each), strict=True))),
+        tuple(map(sum, zip(*(hours.opened for hours in each), strict=True))),
+    )
+
+
 class BasedOn(Words):
     """Whose habits an hour follows from."""
 
@@ -58,16 +66,20 @@ def best_hour(known: Sequence[tuple[BasedOn, Hours]], shift: int = 0) -> BestHou
         found = max(
             range(HOURS), key=lambda hour: (_at_least(hours, hour), hours.sent[hour], -((hour + shift) % HOURS))
         )
-        return BestHour((found + shift) % HOURS, based_on, hours.opened[found] / hours.sent[found])
+        return BestHour((found + shift) % HOURS, based_on, _rate(hours, found))
     return None
 
 
 def _at_least(hours: Hours, hour: int) -> float:
     """Return the lower end of the Wilson score interval of an hour's open rate."""
-    n = hours.sent[hour]
+    n, rate = hours.sent[hour], _rate(hours, hour)
     if n == 0:
         return 0.0
-    rate = min(1.0, hours.opened[hour] / n)
     middle = rate + _Z**2 / (2 * n)
     spread = _Z * sqrt(rate * (1 - rate) / n + (_Z / (2 * n)) ** 2)
     return (middle - spread) / (1 + _Z**2 / n)
+
+
+def _rate(hours: Hours, hour: int) -> float:
+    """Return an hour's open rate: what was opened of what was sent in it."""
+    return min(1.0, hours.opened[hour] / hours.sent[hour]) if hours.sent[hour] else 0.0

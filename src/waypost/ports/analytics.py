@@ -75,6 +75,6 @@ class Analytics(Protocol):
         """Return how often events happened, in no order."""
         ...
 
-    async def hours(self, app: AppId, users: Sequence[UserId] | None, since: Instant) -> Hours:
-        """Return when *users* were sent to and opened, by hour of the day in UTC; None for all users of the app."""
+    async def hours(self, app: AppId, users: Sequence[UserId] | None, since: Instant) -> list[Hours]:
+        """Return when each of *users* was sent to and opened, by hour of the day in UTC; None is all of the app."""
         ...

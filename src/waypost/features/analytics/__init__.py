@@ -8,4 +8,5 @@ ANALYTICS = Feature(
     docs="What is sent, delivered, opened and acted on is counted, and so are the app's own events.",
     parts="waypost.features.analytics.parts:PARTS",
     settings=AnalyticsSettings,
+    commands={"analytics": "waypost.cli.analytics:analytics"},
 )

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from waypost.features.analytics.routes import ROUTES
 from waypost.features.analytics.settings import is_enabled
+from waypost.features.analytics.tracking import post_events
 from waypost.features.parts import Ground, Parts
 from waypost.ports.erasure import Erasure
 from waypost.ports.journal import JournalRow
 from waypost.stores.sql.rollup import READER, ROLLUP, ROLLUP_STAGE, USER_HOUR, Platforms, users_in
 from waypost.stores.sql.user_events import EVENT_ID, EVENT_SLOT, USER_EVENT
+from waypost.telemetry import Metric
 
 
 async def count(ground: Ground, rows: Sequence[JournalRow]) -> None:
     """Count what *rows* say was sent, delivered, opened and acted on."""
     store = ground.store
     platforms = None if store.rollup.with_devices else await _platforms(ground, rows)
-    await store.rollup.take(rows, ground.hears, platforms)
+    for (app, event), n in (await store.rollup.take(rows, ground.hears, platforms)).items():
+        ground.telemetry.count(Metric.EVENTS, n, app=app, event=event.value)
 
 
 async def erase(ground: Ground, erasure: Erasure) -> None:
@@ -35,6 +39,8 @@ async def _platforms(ground: Ground, rows: Sequence[JournalRow]) -> Platforms:
 
 PARTS = Parts(
     tables=(USER_EVENT, EVENT_ID, EVENT_SLOT, ROLLUP, ROLLUP_STAGE, USER_HOUR),
+    routes=(post_events, *ROUTES),
+    tags={"Analytics": "What became of what was sent, and what users did."},
     is_used=is_enabled,
     counters={READER: count},
     erases=erase,

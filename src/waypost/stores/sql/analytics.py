@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from waypost.domain.best_hour import HOURS, Hours
 from waypost.domain.buckets import Bucket, Span, size_of, spans_of, start_of
@@ -45,10 +45,12 @@ class SqlAnalytics:
         """See Analytics."""
         return await self._database.read(lambda connection: _events(connection, query))
 
-    async def hours(self, app: AppId, users: Sequence[UserId] | None, since: Instant) -> Hours:
+    async def hours(self, app: AppId, users: Sequence[UserId] | None, since: Instant) -> list[Hours]:
         """See Analytics."""
-        asked = (EVERYBODY,) if users is None else users
-        return await self._database.read(lambda connection: _hours(connection, app, asked, since // MONTH_MS))
+        asked, month = (EVERYBODY,) if users is None else users, since // MONTH_MS
+        return await self._database.read(
+            lambda connection: [_hours(connection, app, user_id, month) for user_id in asked]
+        )
 
 
 def _spans(query: CountQuery | EventQuery) -> list[Span]:
@@ -103,11 +105,8 @@ def _row(row: Row, query: CountQuery | EventQuery, span: Span) -> Row:
     return (*row[:at], start_of(query.zone, query.bucket, row[at], span.shift), *row[at + 1 :])
 
 
-def _hours(connection: Connection, app: AppId, users: Sequence[UserId], since_month: int) -> Hours:
-    sums: dict[str, list[int]] = {"sent": [0] * HOURS, "opened": [0] * HOURS}
-    for user_id in users:
-        bound: tuple[Any, ...] = (app, user_id, since_month)
-        for hour, sent, opened in connection.execute(_HOURS, bound).fetchall():
-            sums["sent"][hour] += int(sent)
-            sums["opened"][hour] += int(opened)
-    return Hours(tuple(sums["sent"]), tuple(sums["opened"]))
+def _hours(connection: Connection, app: AppId, user_id: UserId, since_month: int) -> Hours:
+    sent, opened = [0] * HOURS, [0] * HOURS
+    for hour, of_sent, of_opened in connection.execute(_HOURS, (app, user_id, since_month)).fetchall():
+        sent[hour], opened[hour] = int(of_sent), int(of_opened)
+    return Hours(tuple(sent), tuple(opened))

@@ -9,6 +9,7 @@ event_slot     how often each event happened, by quarters of an hour
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ from waypost.domain.rollup import (
     happening_of_action,
     tally,
 )
+from waypost.domain.tracked import NotificationEvent
 from waypost.ports.journal import JournalRow
 from waypost.stores.sql.added import AddedTable
 from waypost.stores.sql.database import Database
@@ -106,6 +108,7 @@ class _Said(Struct):
 
 
 Platforms = Mapping[tuple[AppId, UserId, DeviceId], str]
+_Counted = Counter[tuple[AppId, NotificationEvent]]
 _said = msgspec.msgpack.Decoder(_Said).decode
 _SILENT: Final = Kind.SILENT.value
 
@@ -130,10 +133,13 @@ class SqlRollup:
 
     async def take(
         self, rows: Sequence[JournalRow], hears: Sequence[Hears] = (), platforms: Platforms | None = None
-    ) -> None:
-        """Count what *rows* of the journal say, once, and pass on to the row behind them."""
+    ) -> _Counted:
+        """Count what *rows* of the journal say, once, and stand behind them; return what it was of notifications."""
+        counted: _Counted = Counter()
         for page in _pages(rows, hears, platforms):
-            await self._database.commits.submit(_TAKING, page, rows=len(page.happenings))
+            of_page = await self._database.commits.submit(_TAKING, page, rows=len(page.happenings))
+            counted.update(of_page)
+        return counted
 
     async def erase(self, app: AppId, user_id: UserId) -> None:
         """Forget what a user did and when; may be repeated."""
@@ -167,14 +173,17 @@ def _pages(rows: Sequence[JournalRow], hears: Sequence[Hears], platforms: Platfo
             found, first = [], None
 
 
-def _take(transaction: Transaction, pages: Sequence[_Page]) -> list[None]:
-    for page in pages:
-        if go_behind(transaction.connection, READER, page.first, page.until) and page.happenings:
-            _count(transaction, page)
-    return [None] * len(pages)
+def _take(transaction: Transaction, pages: Sequence[_Page]) -> list[_Counted]:
+    return [_take_page(transaction, page) for page in pages]
 
 
-def _count(transaction: Transaction, page: _Page) -> None:
+def _take_page(transaction: Transaction, page: _Page) -> _Counted:
+    if not go_behind(transaction.connection, READER, page.first, page.until) or not page.happenings:
+        return Counter()
+    return _count(transaction, page)
+
+
+def _count(transaction: Transaction, page: _Page) -> _Counted:
     connection = transaction.connection
     known = _facts(connection, list(dict.fromkeys(each.notification_id for each in page.happenings)), page.platforms)
     pressed = {each.notification_id for each in page.happenings if each.may_repeat}
@@ -189,6 +198,10 @@ def _count(transaction: Transaction, page: _Page) -> None:
     upsert_all(connection, _ADD_HOURS, "(?, ?, ?, ?, ?, ?)", _HOURS_ADDED, hours)
     for hears in page.hears:
         hears(transaction, found.events)
+    counted: _Counted = Counter()
+    for cell, (_, notifications) in found.cells.items():
+        counted[cell.app, cell.event] += notifications
+    return counted
 
 
 def _facts(
@@ -247,5 +260,5 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-_TAKING: Final = OperationKind("roll_up", _take, durable=False, patient=True)
+_TAKING: OperationKind[_Page, _Counted] = OperationKind("roll_up", _take, durable=False, patient=True)
 _ERASING: Final = OperationKind("erase_user_events", _erase, durable=True)
