@@ -41,14 +41,18 @@ from waypost.ports.analytics import CountQuery, EventQuery
 
 _E = NotificationEvent
 Rate = Annotated[float | None, Meta(description="From 0 to 1; null where nothing was sent.")]
+Since = Annotated[Timestamp, Meta(description="The first moment that is looked at.")]
+Until = Annotated[Timestamp, Meta(description="The moment before which it ends.")]
+Start = Annotated[Timestamp | None, Meta(description="When the hour or day begins; null without `every`.")]
+Label = Annotated[str | None, Meta(description="The value of what `by` tells apart; null without it.")]
 
 
 class RateRow(Struct, frozen=True):
     """The counts of what was sent in one span of time, and their rates."""
 
-    label: Annotated[str | None, Meta(description="The value of what `by` tells apart.")]
-    start: Annotated[Timestamp | None, Meta(description="When the hour or day begins.")]
-    sent: int
+    label: Label
+    start: Start
+    sent: Annotated[int, Meta(description="Taken by a provider, or put into the feed.")]
     delivered: Annotated[int, Meta(description="That came to a device, as it said.")]
     read: Annotated[int, Meta(description="Opened in the feed, or tapped.")]
     opened: Annotated[int, Meta(description="Tapped.")]
@@ -62,16 +66,16 @@ class RateRow(Struct, frozen=True):
 class Rates(Struct, frozen=True):
     """The rates, in the order of time and label."""
 
-    since: Timestamp
-    until: Timestamp
-    rows: tuple[RateRow, ...]
+    since: Since
+    until: Until
+    rows: Annotated[tuple[RateRow, ...], Meta(description="A row for each label and span of time.")]
 
 
 class FunnelStep(Struct, frozen=True):
     """A step of a funnel."""
 
-    event: NotificationEvent
-    count: int
+    event: Annotated[NotificationEvent, Meta(description="What happened.")]
+    count: Annotated[int, Meta(description="How many came so far.")]
     of_sent: Annotated[Rate, Meta(description="The part of what was sent.")]
     of_before: Annotated[Rate, Meta(description="The part of the step before.")]
 
@@ -79,39 +83,39 @@ class FunnelStep(Struct, frozen=True):
 class Funnel(Struct, frozen=True):
     """The funnel of one campaign, or of one value of what `by` tells apart."""
 
-    label: str | None
-    steps: tuple[FunnelStep, ...]
+    label: Label
+    steps: Annotated[tuple[FunnelStep, ...], Meta(description="The steps, the widest first.")]
 
 
 class Funnels(Struct, frozen=True):
     """The funnels, in the order of their labels."""
 
-    since: Timestamp
-    until: Timestamp
-    funnels: tuple[Funnel, ...]
+    since: Since
+    until: Until
+    funnels: Annotated[tuple[Funnel, ...], Meta(description="A funnel for each label.")]
 
 
 class EventRow(Struct, frozen=True):
     """How often events of one name happened."""
 
-    name: str
-    start: Annotated[Timestamp | None, Meta(description="When the hour or day begins.")]
-    count: int
+    name: Annotated[str, Meta(description="What happened.")]
+    start: Start
+    count: Annotated[int, Meta(description="How often.")]
 
 
 class EventRows(Struct, frozen=True):
     """Events by their own time, in its order."""
 
-    since: Timestamp
-    until: Timestamp
-    rows: tuple[EventRow, ...]
+    since: Since
+    until: Until
+    rows: Annotated[tuple[EventRow, ...], Meta(description="A row for each name and span of time.")]
 
 
 class BestHourView(Struct, frozen=True):
     """The hour of the day in which a user opens most of what is sent; null where too little is known."""
 
     hour: Annotated[int | None, Meta(description="From 0 to 23, in the zone.")]
-    zone: str
+    zone: Annotated[str, Meta(description="The user's time zone; UTC where none is known.")]
     based_on: Annotated[BasedOn | None, Meta(description="Whose habits say so.")]
     rate: Annotated[Rate, Meta(description="The part of what was sent in that hour that was opened.")]
 

@@ -33,7 +33,16 @@ KEPT_DAYS: Final = 31
 AHEAD_MS: Final = DAY_MS
 """Milliseconds that the clock of a device may be ahead."""
 
-EventName = Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9_.:-]{0,63}(?!\n)$", examples=["order_paid"])]
+EventName = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=64,
+        pattern=r"^[A-Za-z][A-Za-z0-9_.:-]*(?!\n)$",
+        description="What happened, in the app's own words.",
+        examples=["order_paid"],
+    ),
+]
 
 
 class SubmittedEvent(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -46,7 +55,7 @@ class SubmittedEvent(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         None
     )
     properties: Annotated[
-        dict[str, Any],
+        dict[Text, Any],
         Meta(max_length=PROPERTIES_LIMIT, description="For conditions of series; they are not stored with the counts."),
     ] = {}
 
@@ -54,13 +63,13 @@ class SubmittedEvent(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 class SubmittedEvents(Struct, frozen=True, forbid_unknown_fields=True):
     """Events of the app's own."""
 
-    events: Annotated[tuple[SubmittedEvent, ...], Meta(min_length=1, max_length=LIMIT)]
+    events: Annotated[tuple[SubmittedEvent, ...], Meta(min_length=1, max_length=LIMIT, description="What happened.")]
 
 
 class TrackedEvents(Struct, frozen=True):
     """What became of the events of a request."""
 
-    counted: int
+    counted: Annotated[int, Meta(description="Counted now.")]
     repeated: Annotated[int, Meta(description="Known by their ids already.")]
     dropped: Annotated[int, Meta(description=f"Of more than {KEPT_DAYS} days ago, or more than a day ahead.")]
 
