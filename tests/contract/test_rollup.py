@@ -24,6 +24,7 @@ from waypost.domain.notification import Notification
 from waypost.domain.settlement import Change, Sent
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, Instant, later
+from waypost.domain.tracked import TrackedEvent
 from waypost.ports.analytics import CountQuery
 from waypost.ports.erasure import Erasure
 from waypost.ports.work import Settled
@@ -207,3 +208,21 @@ async def test_a_bulk_job_is_a_campaign_with_a_funnel_of_its_own(counting: Count
     }
     by_platform = await counting.sums(filters={"campaign": campaign}, by="platform")
     assert (by_platform["ios sent"], by_platform["macos sent"]) == ((4, 4), (2, 2))
+
+
+async def test_old_counts_go_by_pages_and_new_ones_stay(counting: Counting) -> None:
+    """Habits and ids go before the rest, whose days are a setting."""
+    made, retention = notification(counting.bench.now), counting.store.analytics_retention
+    await counting.send(made)
+    await counting.count()
+    (own,) = await counting.store.user_events.of(APP, ANN)
+    paid = TrackedEvent(APP, ANN, "order_paid", counting.bench.now, key=b"1" * 16)
+    assert await counting.store.user_events.track([paid]) == 1
+    assert await retention.drop(counting.bench.now, 400, 100) == 0
+    counting.bench.clock.advance(200 * DAY_MS)
+    assert await retention.drop(counting.bench.now, 400, 2) == 2
+    assert await retention.drop(counting.bench.now, 400, 2) == 1
+    assert await retention.drop(counting.bench.now, 400, 2) == 0
+    assert own in await counting.store.user_events.of(APP, ANN)
+    assert await retention.drop(counting.bench.now, 100, 100) == 5
+    assert await counting.sums() == {} == await counting.done()

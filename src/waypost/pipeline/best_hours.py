@@ -11,28 +11,34 @@ from waypost.domain.best_hour import HOURS, BasedOn, BestHour, Hours, best_hour,
 from waypost.domain.ids import AppId, UserId
 from waypost.domain.time import DAY_MS, HOUR_MS, Instant, later, to_datetime
 from waypost.ports.analytics import Analytics
+from waypost.ports.clock import Clock
 
 HABIT_MS: Final = 90 * DAY_MS
 """Milliseconds that count as somebody's habit."""
 
 
-async def best_hours(
-    analytics: Analytics, now: Instant, app: AppId, users: Mapping[UserId, ZoneInfo], like: Sequence[UserId] = ()
-) -> dict[UserId, BestHour]:
-    """Name the best hour of each of *users* in the zone given for them; who is missing, nothing is known of.
+class CountedHours:
+    """The best hours by what analytics counted (fulfils ports.best_hours.BestHours)."""
 
-    It is the user's own, else that of users *like* them (members of a segment), else that of all users of the app.
-    """
-    since = later(now, -HABIT_MS)
-    own = await analytics.hours(app, list(users), since)
-    alike = summed(await analytics.hours(app, like, since)) if like else Hours()
-    (everybody,) = await analytics.hours(app, None, since)
-    found: dict[UserId, BestHour] = {}
-    for (user_id, zone), hours in zip(users.items(), own, strict=True):
-        known = [(BasedOn.USER, hours), (BasedOn.SEGMENT, alike), (BasedOn.APP, everybody)]
-        if (best := best_hour(known, _shift(zone, now))) is not None:
-            found[user_id] = best
-    return found
+    def __init__(self, analytics: Analytics, clock: Clock) -> None:
+        self._analytics = analytics
+        self._clock = clock
+
+    async def of(
+        self, app: AppId, users: Mapping[UserId, ZoneInfo], like: Sequence[UserId] = ()
+    ) -> dict[UserId, BestHour]:
+        """See BestHours."""
+        now = self._clock.now()
+        since = later(now, -HABIT_MS)
+        own = await self._analytics.hours(app, list(users), since)
+        alike = summed(await self._analytics.hours(app, like, since)) if like else Hours()
+        (everybody,) = await self._analytics.hours(app, None, since)
+        found: dict[UserId, BestHour] = {}
+        for (user_id, zone), hours in zip(users.items(), own, strict=True):
+            known = [(BasedOn.USER, hours), (BasedOn.SEGMENT, alike), (BasedOn.APP, everybody)]
+            if (best := best_hour(known, _shift(zone, now))) is not None:
+                found[user_id] = best
+        return found
 
 
 def _shift(zone: ZoneInfo, now: Instant) -> int:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from waypost.domain.time import Instant
 from waypost.features.analytics.routes import ROUTES
 from waypost.features.analytics.settings import is_enabled
 from waypost.features.analytics.tracking import post_events
 from waypost.features.parts import Ground, Parts
+from waypost.pipeline.sweep import PAGE
 from waypost.ports.erasure import Erasure
 from waypost.ports.journal import JournalRow
 from waypost.stores.sql.rollup import READER, ROLLUP, ROLLUP_STAGE, USER_HOUR, Platforms, users_in
@@ -28,6 +30,11 @@ async def erase(ground: Ground, erasure: Erasure) -> None:
     await ground.store.rollup.erase(erasure.app, erasure.user_id)
 
 
+async def drop(ground: Ground, now: Instant) -> int:
+    """Delete a page of old counts."""
+    return await ground.store.analytics_retention.drop(now, ground.settings.days, PAGE)
+
+
 async def _platforms(ground: Ground, rows: Sequence[JournalRow]) -> Platforms:
     """Read the platforms of devices from a registry that is not in the store."""
     users = users_in(rows)
@@ -44,4 +51,5 @@ PARTS = Parts(
     is_used=is_enabled,
     counters={READER: count},
     erases=erase,
+    drops=drop,
 )

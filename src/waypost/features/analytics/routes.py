@@ -8,7 +8,6 @@ from litestar import Response, get
 from msgspec import Meta, Struct
 
 from waypost.domain.best_hour import BasedOn
-from waypost.domain.ids import UserId
 from waypost.domain.profile import zone_of
 from waypost.domain.time import isoformat
 from waypost.domain.tracked import NotificationEvent
@@ -36,7 +35,7 @@ from waypost.features.analytics.parameters import (
     zone_in,
 )
 from waypost.features.parts import Ground
-from waypost.pipeline.best_hours import best_hours
+from waypost.pipeline.best_hours import CountedHours
 from waypost.ports.analytics import CountQuery, EventQuery
 
 _E = NotificationEvent
@@ -227,7 +226,7 @@ async def best_hour(request: Call, user_id: PathIdentity) -> Response[bytes]:
     app, user, store = request.user.app, user_in(request.user, user_id), _ground(request).store
     profile = (await store.profiles.of(app, [user])).get(user)
     zone = zone_of(None if profile is None else profile.time_zone)
-    found = (await best_hours(store.analytics, api_of(request).clock.now(), app, {UserId(user): zone})).get(user)
+    found = (await CountedHours(store.analytics, api_of(request).clock).of(app, {user: zone})).get(user)
     if found is None:
         return answer(200, BestHourView(None, zone.key, None, None))
     return answer(200, BestHourView(found.hour, zone.key, found.based_on, round(found.rate, 4)))

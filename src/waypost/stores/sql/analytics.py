@@ -13,6 +13,7 @@ from waypost.domain.rollup import EVERYBODY, MONTH_MS
 from waypost.domain.time import Instant
 from waypost.domain.tracked import SLOT_MS, NotificationEvent
 from waypost.ports.analytics import LABELS, Count, CountQuery, EventCount, EventQuery
+from waypost.ports.clock import Clock
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Connection, Row
 
@@ -26,7 +27,7 @@ SELECT {columns}, sum(count) FROM event_slot WHERE app = ? AND name >= ? AND nam
 GROUP BY {places}
 """
 _HOURS: Final = """\
-SELECT hour, sum(sent), sum(opened) FROM user_hour WHERE app = ? AND user_id = ? AND month >= ? GROUP BY hour
+SELECT hour, sent, opened FROM user_hour WHERE app = ? AND month = ? AND user_id = ?
 """
 _LAST_NAME: Final = "\U0010ffff"
 
@@ -34,8 +35,9 @@ _LAST_NAME: Final = "\U0010ffff"
 class SqlAnalytics:
     """See ports.analytics.Analytics."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
+        self._clock = clock
 
     async def counts(self, query: CountQuery) -> list[Count]:
         """See Analytics."""
@@ -47,9 +49,10 @@ class SqlAnalytics:
 
     async def hours(self, app: AppId, users: Sequence[UserId] | None, since: Instant) -> list[Hours]:
         """See Analytics."""
-        asked, month = (EVERYBODY,) if users is None else users, since // MONTH_MS
+        asked = (EVERYBODY,) if users is None else users
+        months = range(since // MONTH_MS, self._clock.now() // MONTH_MS + 1)
         return await self._database.read(
-            lambda connection: [_hours(connection, app, user_id, month) for user_id in asked]
+            lambda connection: [_hours(connection, app, user_id, months) for user_id in asked]
         )
 
 
@@ -105,8 +108,10 @@ def _row(row: Row, query: CountQuery | EventQuery, span: Span) -> Row:
     return (*row[:at], start_of(query.zone, query.bucket, row[at], span.shift), *row[at + 1 :])
 
 
-def _hours(connection: Connection, app: AppId, user_id: UserId, since_month: int) -> Hours:
+def _hours(connection: Connection, app: AppId, user_id: UserId, months: range) -> Hours:
     sent, opened = [0] * HOURS, [0] * HOURS
-    for hour, of_sent, of_opened in connection.execute(_HOURS, (app, user_id, since_month)).fetchall():
-        sent[hour], opened[hour] = int(of_sent), int(of_opened)
+    for month in months:
+        for hour, of_sent, of_opened in connection.execute(_HOURS, (app, month, user_id)).fetchall():
+            sent[hour] += of_sent
+            opened[hour] += of_opened
     return Hours(tuple(sent), tuple(opened))

@@ -66,8 +66,9 @@ USER_HOUR: Final = AddedTable(
     "user_hour",
     "CREATE TABLE IF NOT EXISTS user_hour"
     " (app {text} NOT NULL, user_id {text} NOT NULL, month {number} NOT NULL, hour {number} NOT NULL,"
-    " sent {number} NOT NULL, opened {number} NOT NULL, PRIMARY KEY (app, user_id, month, hour)){layout}",
+    " sent {number} NOT NULL, opened {number} NOT NULL, PRIMARY KEY (app, month, user_id, hour)){layout}",
 )
+"""``month`` is blocks of 30 days since 1970, ``hour`` is that of the day in UTC."""
 _ADD: Final = (
     "INSERT INTO rollup (app, slot, event, type, channel, platform, campaign, variant, template, deliveries,"
     " notifications) VALUES "
@@ -79,13 +80,14 @@ _ADDED: Final = (
 )
 _ADD_HOURS: Final = "INSERT INTO user_hour (app, user_id, month, hour, sent, opened) VALUES "
 _HOURS_ADDED: Final = (
-    " ON CONFLICT (app, user_id, month, hour) DO UPDATE SET sent = user_hour.sent + excluded.sent,"
+    " ON CONFLICT (app, month, user_id, hour) DO UPDATE SET sent = user_hour.sent + excluded.sent,"
     " opened = user_hour.opened + excluded.opened"
 )
 _NOTE: Final = "INSERT INTO rollup_stage (notification_id, n, stages) VALUES "
 _NOTED: Final = " ON CONFLICT (notification_id, n) DO UPDATE SET stages = excluded.stages"
 _STAND_STILL: Final = "UPDATE reader SET position = position WHERE name = ?"
-_ERASE_HOURS: Final = "DELETE FROM user_hour WHERE app = ? AND user_id = ?"
+_MONTHS: Final = "SELECT min(month), max(month) FROM user_hour WHERE app = ?"
+_ERASE_HOURS: Final = "DELETE FROM user_hour WHERE app = ? AND month = ? AND user_id = ?"
 
 _NOTIFICATIONS: Final = (
     f"SELECT notification.id, app, user_id, kind, notification.job, body, variables FROM {WITH_CONTENT}"  # noqa: S608 - ours
@@ -148,9 +150,13 @@ class SqlRollup:
 
 def _erase(transaction: Transaction, users: Sequence[tuple[AppId, UserId]]) -> list[None]:
     """Erase *users* while nobody counts: whoever had read whose a notification is has written that by then."""
-    transaction.connection.execute(_STAND_STILL, (READER,))
-    for statement in (_ERASE_HOURS, ERASE_EVENTS):
-        transaction.connection.executemany(statement, users)
+    connection = transaction.connection
+    connection.execute(_STAND_STILL, (READER,))
+    for app, user_id in users:
+        first, last = connection.execute(_MONTHS, (app,)).fetchone()
+        for month in range(first, last + 1) if first is not None else ():
+            connection.execute(_ERASE_HOURS, (app, month, user_id))
+        connection.execute(ERASE_EVENTS, (app, user_id))
     return [None] * len(users)
 
 

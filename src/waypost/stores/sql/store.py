@@ -10,6 +10,7 @@ from waypost.ports.clock import Clock
 from waypost.ports.peers import Peers
 from waypost.stores.sql.added import AddedTable, names_of_notifications
 from waypost.stores.sql.analytics import SqlAnalytics
+from waypost.stores.sql.analytics_retention import SqlAnalyticsRetention
 from waypost.stores.sql.audit import SqlAudit
 from waypost.stores.sql.balance import SqlBalance
 from waypost.stores.sql.bulk import SqlBulk
@@ -73,7 +74,8 @@ class Store:
         self.device_events = SqlDeviceEvents(database)
         self.recovery = SqlRecovery(database)
         self.user_events = SqlUserEvents(database)
-        self.analytics = SqlAnalytics(database)
+        self.analytics = SqlAnalytics(database, clock)
+        self.analytics_retention = SqlAnalyticsRetention(database)
         self.rollup = SqlRollup(database, with_devices=with_devices)
         self.webhook_queue = SqlWebhookQueue(database)
         self.audit = SqlAudit(database)
