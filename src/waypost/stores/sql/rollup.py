@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -36,7 +36,7 @@ from waypost.stores.sql.added import AddedTable
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.reached import go_behind
-from waypost.stores.sql.rows import WITH_CONTENT, select_in, upsert_all
+from waypost.stores.sql.rows import select_in, upsert_all
 from waypost.stores.sql.transaction import OperationKind, Transaction
 from waypost.stores.sql.user_events import ERASE_EVENTS, Hears, count_events
 
@@ -52,9 +52,10 @@ ROLLUP: Final = AddedTable(
     " channel {text} NOT NULL, platform {text} NOT NULL, campaign {text} NOT NULL, variant {text} NOT NULL,"
     " template {text} NOT NULL, deliveries {number} NOT NULL, notifications {number} NOT NULL,"
     " PRIMARY KEY (app, slot, campaign, event, type, channel, platform, variant, template),"
-    " UNIQUE (app, campaign, slot, event, type, channel, platform, variant, template)){layout}",
+    " UNIQUE (app, campaign, slot, event, type, channel, platform, variant, template, deliveries, notifications)"
+    "){layout}",
 )
-"""``slot`` is quarters of an hour since 1970; the second key is for a campaign over all of its time."""
+"""``slot`` is quarters of an hour since 1970; the second key answers for a campaign over all of its time."""
 ROLLUP_STAGE: Final = AddedTable(
     "rollup_stage",
     "CREATE TABLE IF NOT EXISTS rollup_stage"
@@ -89,10 +90,8 @@ _STAND_STILL: Final = "UPDATE reader SET position = position WHERE name = ?"
 _MONTHS: Final = "SELECT min(month), max(month) FROM user_hour WHERE app = ?"
 _ERASE_HOURS: Final = "DELETE FROM user_hour WHERE app = ? AND month = ? AND user_id = ?"
 
-_NOTIFICATIONS: Final = (
-    f"SELECT notification.id, app, user_id, kind, notification.job, body, variables FROM {WITH_CONTENT}"  # noqa: S608 - ours
-    " WHERE notification.id IN ({keys})"
-)
+_NOTIFICATIONS: Final = "SELECT id, app, user_id, kind, job, seq, variables FROM notification WHERE id IN ({keys})"
+_CONTENTS: Final = "SELECT seq, body FROM content WHERE seq IN ({keys})"
 _TARGETS: Final = (
     "SELECT notification_id, n, device_id, channel, sent_at FROM receipt WHERE notification_id IN ({keys})"
 )
@@ -101,7 +100,7 @@ _PLATFORMS: Final = "SELECT asked.place, device_id, platform FROM {devices_of_us
 _STAGES: Final = "SELECT notification_id, n, stages FROM rollup_stage WHERE notification_id IN ({keys})"
 
 
-class _Said(Struct):
+class _Said(Struct, frozen=True):
     """What is read of a content."""
 
     type: Any = None
@@ -109,6 +108,24 @@ class _Said(Struct):
     variant: Any = None
 
 
+class _Row(NamedTuple):
+    """A row of a notification."""
+
+    id: NotificationId
+    app: AppId
+    user_id: UserId
+    kind: str
+    job: int | None
+    seq: int
+    variables: bytes | None
+
+    @property
+    def content_seq(self) -> int:
+        """The number under which its content is."""
+        return self.seq if self.job is None else self.job
+
+
+_NOTHING: Final = _Said()
 Platforms = Mapping[tuple[AppId, UserId, DeviceId], str]
 _Counted = Counter[tuple[AppId, NotificationEvent]]
 _said = msgspec.msgpack.Decoder(_Said).decode
@@ -214,29 +231,24 @@ def _facts(
     connection: Connection, ids: Sequence[NotificationId], platforms: Platforms | None
 ) -> dict[NotificationId, Facts]:
     """Read what is counted apart; what is silent nobody opens, so that it is not counted."""
-    rows = [row for row in select_in(connection, _NOTIFICATIONS, ids) if row[3] != _SILENT]
+    rows = [_Row(*row) for row in select_in(connection, _NOTIFICATIONS, ids)]
+    rows = [row for row in rows if row.kind != _SILENT]
     if not rows:
         return {}
-    receipts = list(select_in(connection, _TARGETS, [row[0] for row in rows]))
     if platforms is None:
-        platforms = _platforms(connection, {(row[1], row[2]) for row in rows})
-    jobs = _jobs(connection, {row[4] for row in rows if row[4] is not None})
-    users = {row[0]: (row[1], row[2]) for row in rows}
-    targets: dict[bytes, dict[int, Target]] = {row[0]: {} for row in rows}
-    audiences: set[bytes] = set()
-    for one, n, device_id, channel, sent_at in receipts:
+        platforms = _platforms(connection, {(row.app, row.user_id) for row in rows})
+    labels = _labels(connection, rows)
+    targets: dict[NotificationId, dict[int, Target]] = {row.id: {} for row in rows}
+    users = {row.id: (row.app, row.user_id) for row in rows}
+    audiences: set[NotificationId] = set()
+    for one, n, device_id, channel, sent_at in select_in(connection, _TARGETS, list(targets)):
         app, user_id = users[one]
         platform = platforms.get((app, user_id, device_id), "")
         targets[one][n] = Target(channel or "", platform, device_id == FEED, sent_at)
         if device_id == user_id:
             audiences.add(one)
     return {
-        NotificationId(row[0]): Facts(
-            AppId(row[1]),
-            None if row[0] in audiences else UserId(row[2]),
-            _labels(row[5], row[6], jobs.get(row[4], "")),
-            targets[row[0]],
-        )
+        row.id: Facts(row.app, None if row.id in audiences else row.user_id, labels[row.id], targets[row.id])
         for row in rows
     }
 
@@ -248,18 +260,24 @@ def _platforms(connection: Connection, users: Collection[tuple[AppId, UserId]]) 
     return {(*asked[place], device_id): platform for place, device_id, platform in rows}
 
 
-def _jobs(connection: Connection, numbers: Collection[int]) -> dict[int, str]:
-    rows = select_in(connection, _JOBS, sorted(numbers))
-    return {number: format_id(NotificationId(one)) for number, one in rows}
+def _labels(connection: Connection, rows: Sequence[_Row]) -> dict[NotificationId, Labels]:
+    """Read the labels of notifications; without a campaign of its own, its bulk job is one."""
+    bodies = select_in(connection, _CONTENTS, sorted({row.content_seq for row in rows}))
+    said = {seq: _read(body) for seq, body in bodies}
+    numbers = sorted({row.job for row in rows if row.job is not None})
+    jobs = {number: format_id(NotificationId(one)) for number, one in select_in(connection, _JOBS, numbers)}
+    return {row.id: _labels_of(said.get(row.content_seq, _NOTHING), jobs.get(row.job, "")) for row in rows}
 
 
-def _labels(body: bytes | None, variables: bytes | None, job: str) -> Labels:
-    """Read the labels of a notification; without a campaign of its own, its bulk job is one."""
-    try:
-        said = _Said() if body is None else _said(body)
-    except msgspec.MsgspecError:
-        said = _Said()
+def _labels_of(said: _Said, job: str) -> Labels:
     return Labels(_text(said.type), _text(said.campaign) or job, _text(said.variant))
+
+
+def _read(body: bytes) -> _Said:
+    try:
+        return _said(body)
+    except msgspec.MsgspecError:
+        return _NOTHING
 
 
 def _text(value: Any) -> str:
