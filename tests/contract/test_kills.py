@@ -17,6 +17,7 @@ from tests.contract import victim
 from tests.contract.balanced import check_balance
 from tests.contract.bench import Bench
 from tests.contract.kills import Scenario
+from tests.contract.rollup_scenarios import ROLLING_UP
 from tests.contract.scenarios import SCENARIOS
 from tests.contract.stores import LEASE_MS, MemoryUnderTest
 from tests.contract.victim import Place
@@ -31,6 +32,10 @@ PATIENCE_S = 30
 ON_POSTGRES = ("accept", "settle part", pytest.param("fallback", marks=pytest.mark.long))
 
 
+ON_SQL = SCENARIOS | ROLLING_UP
+"""With what only stores on SQL do."""
+
+
 @pytest.fixture(scope="module")
 def victims() -> ForkServerContext:
     """Fresh processes that start fast: forked by a server that has opened nothing."""
@@ -40,12 +45,12 @@ def victims() -> ForkServerContext:
 
 
 @shows("S1-143", "S2-06", "S2-21", "S3-29", "S4-16", "S4-36")
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", ON_SQL)
 def test_sqlite_killed_before_every_statement(
     name: str, tmp_path: Path, empty_database: Path, victims: ForkServerContext, table: AddRow
 ) -> None:
     """SIGKILL before each statement, before COMMIT, and after COMMIT before the answer."""
-    prepared = _prepared(SCENARIOS[name], tmp_path, empty_database)
+    prepared = _prepared(ON_SQL[name], tmp_path, empty_database)
     found: list[str] = []
     steps: list[str] = []
     for n in range(1, MOST_STEPS):
@@ -54,7 +59,7 @@ def test_sqlite_killed_before_every_statement(
         database = Path(shutil.copy(prepared, folder / "waypost.db"))
         place = Place(f"sqlite:///{database}")
         killed_before = _play(victims, place, name, n)
-        found.append(asyncio.run(_find(SCENARIOS[name], place)))
+        found.append(asyncio.run(_find(ON_SQL[name], place)))
         shutil.rmtree(folder)
         if killed_before is None:
             break
@@ -62,7 +67,7 @@ def test_sqlite_killed_before_every_statement(
     assert "COMMIT" in steps, "the last statement of a transaction is a step too"
     assert victim.ANSWER in steps
     assert steps[-1] == victim.ANSWER, "walked to the end"
-    table(TABLE, engine="sqlite", row=SCENARIOS[name].row, kills=len(steps), found=" | ".join(dict.fromkeys(found)))
+    table(TABLE, engine="sqlite", row=ON_SQL[name].row, kills=len(steps), found=" | ".join(dict.fromkeys(found)))
 
 
 @shows("S4-07", "S4-16")
@@ -73,6 +78,7 @@ def test_sqlite_killed_before_every_statement(
     [
         ("accept", "postgres"),
         ("settle part", "postgres"),
+        pytest.param("roll up", "postgres", marks=pytest.mark.long),
         pytest.param("whole life", "postgres", marks=pytest.mark.long),
         pytest.param("hand over", "handed over", marks=pytest.mark.long),
         pytest.param("whole life", "handed over", marks=pytest.mark.long),
@@ -103,16 +109,16 @@ def _killed_on_postgres(
     steps: list[str] = []
     for n in range(1, MOST_STEPS):
         empty()
-        asyncio.run(_prepare(SCENARIOS[name], place))
+        asyncio.run(_prepare(ON_SQL[name], place))
         killed_before = _play(victims, place, name, n)
         run_sql(place.url, "DELETE FROM member")  # its time is over
-        found.append(asyncio.run(_find(SCENARIOS[name], place)))
+        found.append(asyncio.run(_find(ON_SQL[name], place)))
         if killed_before is None:
             break
         steps.append(killed_before)
     assert "COMMIT" in steps, "the last statement of a transaction is a step too"
     assert steps[-1] == victim.ANSWER, "walked to the end"
-    table(TABLE, engine=engine, row=SCENARIOS[name].row, kills=len(steps), found=" | ".join(dict.fromkeys(found)))
+    table(TABLE, engine=engine, row=ON_SQL[name].row, kills=len(steps), found=" | ".join(dict.fromkeys(found)))
 
 
 def _prepared(scenario: Scenario, tmp_path: Path, empty_database: Path) -> Path:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from tests.contract.bench import Bench
 from tests.contract.claims import ClaimsUnderTest
+from tests.contract.rollup_scenarios import ROLLING_UP
 from tests.contract.scenarios import SCENARIOS
 from tests.contract.sql import SqlUnderTest
 from waypost.stores.sql.settings import is_postgres
@@ -54,7 +55,8 @@ async def _play(under_test: SqlUnderTest, name: str, executioner: Executioner) -
     await under_test.open()
     (worker,) = await under_test.open_workers(1)
     bench = Bench(under_test, worker)
-    await SCENARIOS[name].begin(bench)
+    scenario = (SCENARIOS | ROLLING_UP)[name]
+    await scenario.begin(bench)
     under_test.watch_writer(worker, executioner.sees, lambda: executioner.sees(ANSWER))
-    await SCENARIOS[name].play(bench)
+    await scenario.play(bench)
     await under_test.close()

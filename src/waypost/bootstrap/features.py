@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from waypost.features.analytics import ANALYTICS
 from waypost.features.audit import AUDIT
 from waypost.features.balance import BALANCE
 from waypost.features.bulk import BULK
@@ -65,6 +66,7 @@ FEATURES: tuple[Feature, ...] = (
     BALANCE,
     RECOVERY,
     SCHEDULES,
+    ANALYTICS,
 )
 """The list of features, to which each new one is added."""
 
@@ -86,7 +88,7 @@ def tables() -> list[AddedTable]:
 
 def readers() -> list[str]:
     """Name every reader of the journal."""
-    return [name for _, parts in _each() for name in parts.readers]
+    return [name for _, parts in _each() for name in (*parts.readers, *parts.counters)]
 
 
 def routes() -> tuple[HTTPRouteHandler, ...]:
@@ -146,6 +148,10 @@ def grounds_of(
     common, door = (store, work, devices, clock, telemetry, config), Door()
     return {
         feature.name: Ground(*common, settings_of(config, feature), records, live, memory={}, door=door)
+    common = store, work, devices, clock, telemetry, config
+    hears = tuple(parts.hears for _, parts in _each() if parts.hears is not None)
+    return {
+        feature.name: Ground(*common, settings_of(config, feature), records, live, memory={}, hears=hears)
         for feature in FEATURES
     }
 
@@ -183,9 +189,17 @@ def with_features(duty_context: DutyContext, grounds: Mapping[str, Ground]) -> D
     return replace(
         duty_context,
         readers=[
-            Reader(name, partial(take, on), parts.prompt is not None and parts.prompt(on.config))
-            for _, parts, on in each
-            for name, take in parts.readers.items()
+            *(
+                Reader(name, partial(take, on), parts.prompt is not None and parts.prompt(on.config))
+                for _, parts, on in each
+                for name, take in parts.readers.items()
+            ),
+            *(
+                Reader(name, partial(take, on), keeps_position=True)
+                for _, parts, on in each
+                if parts.is_used(on.config)
+                for name, take in parts.counters.items()
+            ),
         ],
         duties=[
             Duty(duty.role, duty.name, _every_s(duty, on), partial(duty.act, on))
@@ -233,7 +247,7 @@ def _row(feature: Feature, parts: Parts) -> tuple[str, ...]:
         "<br>".join(_route(route) for route in parts.routes) or "–",
         _named(feature.commands),
         _named(table.name for table in parts.tables),
-        _named(parts.readers),
+        _named((*parts.readers, *parts.counters)),
         _named(duty.name for duty in parts.duties),
     )
 

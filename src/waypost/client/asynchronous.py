@@ -243,6 +243,16 @@ class AsyncClient:
         answer: Json = await self._answer(calls.alerts(**query))
         return answer
 
+    async def analytics(self, question: str, **query: str | int | None) -> Json:
+        """Tell what was counted: ``rates``, ``funnel`` or ``events`` (since, until, every, zone, by, campaign, …)."""
+        answer: Json = await self._answer(calls.analytics(question, **query))
+        return answer
+
+    async def best_hour(self, user_id: str) -> Json:
+        """Name the hour of the day in which a user opens most of what is sent."""
+        answer: Json = await self._answer(calls.best_hour(user_id))
+        return answer
+
     async def retry_alert(self, notification_id: str) -> Json:
         """Offer the notification of an alert to workers again, or begin a new round of it."""
         answer: Json = await self._answer(calls.retry_alert(notification_id))

@@ -223,6 +223,16 @@ def alerts(**query: str | int | None) -> ClientRequest:
     return ClientRequest("GET", "/v1/alerts" + _query(query))
 
 
+def analytics(question: str, **query: str | int | None) -> ClientRequest:
+    """Ask for rates, funnel or events (since, until, every, zone, by, campaign, …)."""
+    return ClientRequest("GET", f"/v1/analytics/{question}" + _query(query))
+
+
+def best_hour(user_id: str) -> ClientRequest:
+    """Ask in which hour of the day to send to a user."""
+    return ClientRequest("GET", f"/v1/users/{_part(user_id)}/best-hour")
+
+
 def retry_alert(notification_id: str) -> ClientRequest:
     """Offer the notification of an alert to workers again."""
     return ClientRequest("POST", f"/v1/alerts/{_part(notification_id)}/retry", is_repeatable=False)

@@ -43,4 +43,13 @@ class NotificationMoved(Struct, frozen=True, array_like=True, tag=True):
     reason: str | None = None
 
 
+class ActionTaken(Struct, frozen=True, array_like=True, tag=True):
+    """A button of a notification was pressed; it changes no status, since what has buttons was opened by that."""
+
+    notification_id: NotificationId
+    n: int
+    """The number of the target."""
+    at: Instant
+
+
 Moved = DeliveryMoved | NotificationMoved

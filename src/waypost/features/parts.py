@@ -27,6 +27,7 @@ from waypost.ports.work import Work
 from waypost.runtime.roles import Role
 from waypost.stores.sql.added import AddedTable
 from waypost.stores.sql.store import Store
+from waypost.stores.sql.user_events import Hears
 from waypost.telemetry import Telemetry
 
 
@@ -79,6 +80,8 @@ class Ground(Struct, frozen=True):
     """The way in for what its duties submit."""
     families: Mapping[Channel, str] = {}
     """The family of each channel that is installed; a channel that is missing is its own."""
+    hears: Sequence[Hears] = ()
+    """The functions of features that hear of tracked events."""
 
 
 class FeatureDuty(Struct, frozen=True):
@@ -102,11 +105,18 @@ class Parts(Struct, frozen=True, kw_only=True):
     """The chapters of the API reference that its routes begin."""
     readers: Mapping[str, Callable[[Ground, Sequence[JournalRow]], Awaitable[None]]] = {}
     """Told each row of the journal at least once, by the name that its position is stored under."""
+    counters: Mapping[str, Callable[[Ground, Sequence[JournalRow]], Awaitable[None]]] = {}
+    """Told as ``readers`` are, where ``is_used``; each stores its position with what it writes, and so counts once.
+
+    ``stores.sql.reached.go_behind`` does that.
+    """
+    hears: Hears | None = None
+    """Hears of tracked events, in the transaction that counts them: the app's own, and what became of notifications."""
     prompt: Callable[[Config], bool] | None = None
     """Tells whether somebody waits for what its readers do: then they are told as soon as something is written."""
     duties: tuple[FeatureDuty, ...] = ()
     is_used: Callable[[Config], bool] = lambda _: True
-    """Whether its rules, facts and renderer are used with this configuration: what is off costs deliveries nothing."""
+    """Whether its rules, facts, renderer and counters are used with this configuration: what is off costs nothing."""
     rules: tuple[Rule, ...] = ()
     """The routing rules, asked after those of channels and before a credential is chosen."""
     facts: Callable[[Ground, Sequence[Notification]], Awaitable[Sequence[Any]]] | None = None

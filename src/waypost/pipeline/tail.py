@@ -20,6 +20,8 @@ class Reader(Struct, frozen=True):
     """A function that takes a page; if it raises, the same page comes again."""
     is_prompt: bool = False
     """Whether it is told as soon as something is written, since somebody waits for it."""
+    keeps_position: bool = False
+    """Whether *take* stores its position itself, with what it writes: so that each row counts once."""
 
 
 async def tail(journal: Journal, reader: Reader) -> int:
@@ -27,5 +29,6 @@ async def tail(journal: Journal, reader: Reader) -> int:
     rows = await journal.read(await journal.position(reader.name), PAGE)
     if rows:
         await reader.take(rows)
-        await journal.advance(reader.name, rows[-1].position)
+        if not reader.keeps_position:
+            await journal.advance(reader.name, rows[-1].position)
     return len(rows)

@@ -6,14 +6,15 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from waypost.domain.moves import Moved
+from waypost.domain.moves import ActionTaken, Moved
 
 
 class JournalRow(Struct, frozen=True):
-    """The changes of one transaction, and their position."""
+    """The changes of one transaction, and their position; buttons that were pressed have a row of their own."""
 
     position: int
     moves: tuple[Moved, ...]
+    actions: tuple[ActionTaken, ...] = ()
 
 
 class Journal(Protocol):

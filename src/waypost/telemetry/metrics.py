@@ -169,6 +169,12 @@ class Metric(Enum):
     )
     ALERTS_RAISED = ("waypost_alerts_raised_total", MetricKind.COUNTER, ("app", "type"), "Alerts raised, by type")
     ALERTS_RESOLVED = ("waypost_alerts_resolved_total", MetricKind.COUNTER, ("app", "how"), "Alerts resolved, by how")
+    EVENTS = (
+        "waypost_notification_events_total",
+        MetricKind.COUNTER,
+        ("app", "event"),
+        "Notifications sent, delivered, read, opened and acted on",
+    )
     EVICTED = ("waypost_tokens_evicted_total", MetricKind.COUNTER, (), "Dead tokens deactivated")
     SHARDS = ("waypost_shards_owned", MetricKind.GAUGE, (), "Shards owned, 64 in all")
 

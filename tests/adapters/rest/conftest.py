@@ -26,3 +26,9 @@ def each_store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     """Let ``served`` work on memory, and once more on a file."""
     if request.param == "sqlite":
         monkeypatch.setattr(service, "FILE", request.getfixturevalue("empty_file"))
+
+
+@pytest.fixture
+def on_file(empty_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let ``served`` work on a file."""
+    monkeypatch.setattr(service, "FILE", empty_file)

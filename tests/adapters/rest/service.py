@@ -17,6 +17,7 @@ from litestar.types import ASGIApp
 from tests.contract.clock import StoppedClock
 from tests.contract.sql import settings_of
 from tests.memory.alerts import MemoryAlerts
+from tests.memory.analytics import MemoryAnalytics, MemoryUserEvents
 from tests.memory.audit import MemoryAudit
 from tests.memory.balance import MemoryBalance
 from tests.memory.bulk import MemoryBulk, MemoryBulkViews, MemoryOptOuts
@@ -135,6 +136,8 @@ class InMemory:
         self.recovery = MemoryAlerts()
         self.profiles = MemoryProfiles()
         self.schedules = MemorySchedules()
+        self.user_events = MemoryUserEvents()
+        self.analytics = MemoryAnalytics(self.user_events)
 
 
 class Service:

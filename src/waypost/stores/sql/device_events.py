@@ -1,15 +1,19 @@
-"""The events that devices reported, on SQL: one row for each target, kind and action; the first one stays."""
+"""The events that devices reported, on SQL: one row for each target, kind and action; the first one stays.
+
+A button that was pressed is told in the journal, too, since no status changes by it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 from typing import Final
 
 from waypost.domain.device_event import DeviceEvent, EventKind
 from waypost.domain.ids import NotificationId
+from waypost.domain.moves import ActionTaken
 from waypost.stores.sql.added import AddedTable
 from waypost.stores.sql.database import Database
+from waypost.stores.sql.rows import upsert_all
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
 TABLE: Final = AddedTable(
@@ -20,9 +24,7 @@ TABLE: Final = AddedTable(
     of_notification=True,
 )
 _ADD = "INSERT INTO device_event (notification_id, n, kind, action, at) VALUES "
-_KEPT = " ON CONFLICT (notification_id, n, kind, action) DO NOTHING"
-_AT_ONCE = 100
-"""Rows of one statement."""
+_KEPT = " ON CONFLICT (notification_id, n, kind, action) DO NOTHING RETURNING notification_id, n, kind, at"
 _OF = "SELECT n, kind, action, at FROM device_event WHERE notification_id = ? ORDER BY at, n, kind, action"
 
 
@@ -45,10 +47,9 @@ class SqlDeviceEvents:
 
 def _add(transaction: Transaction, batches: Sequence[Sequence[DeviceEvent]]) -> list[None]:
     rows = [(it.notification_id, it.n, it.kind.value, it.action, it.at) for batch in batches for it in batch]
-    for at in range(0, len(rows), _AT_ONCE):
-        some = rows[at : at + _AT_ONCE]
-        sql = _ADD + ",".join(["(?, ?, ?, ?, ?)"] * len(some)) + _KEPT
-        transaction.connection.execute(sql, list(chain.from_iterable(some)))
+    for notification_id, n, kind, at in upsert_all(transaction.connection, _ADD, "(?, ?, ?, ?, ?)", _KEPT, rows):
+        if kind == EventKind.ACTION.value:
+            transaction.actions.append(ActionTaken(NotificationId(notification_id), n, at))
     return [None] * len(batches)
 
 

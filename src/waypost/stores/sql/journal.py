@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import cast
 
 import msgspec
 
-from waypost.domain.moves import Moved
+from waypost.domain.moves import ActionTaken, Moved
 from waypost.ports.journal import JournalRow
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Connection, Row
@@ -38,7 +39,7 @@ _NOTE_DROPPED = (
 """It never goes back, whoever comes late."""
 
 _now_s = time.monotonic
-_moves = msgspec.msgpack.Decoder(tuple[Moved, ...])
+_changes = msgspec.msgpack.Decoder(tuple[Moved | ActionTaken, ...])
 
 
 class SqlJournal:
@@ -53,12 +54,12 @@ class SqlJournal:
     async def read(self, after: int, n: int) -> list[JournalRow]:
         """See Journal."""
         rows = await self._database.read(lambda connection: _read(connection, after, n))
-        return [JournalRow(position, self._moves_in(position, moves)) for position, moves in rows]
+        return [_row(position, self._changes_in(position, changes)) for position, changes in rows]
 
-    def _moves_in(self, position: int, moves: bytes) -> tuple[Moved, ...]:
+    def _changes_in(self, position: int, changes: bytes) -> tuple[Moved | ActionTaken, ...]:
         """Read what a row says; nothing of one that cannot be read, so that those behind it are."""
         try:
-            return _moves.decode(moves)
+            return _changes.decode(changes)
         except (msgspec.MsgspecError, UnicodeDecodeError) as surprise:
             error = type(surprise).__name__
             self._database.telemetry.event(Event.STAGE_FAILED, stage="report", error=error, position=position)
@@ -86,6 +87,13 @@ class SqlJournal:
             await self._database.commits.submit(_FORGETTING, self._horizon[1])
         row = await self._database.read(lambda connection: connection.execute(_HORIZON).fetchone())
         self._horizon = (now_s, int(row[0]))
+
+
+def _row(position: int, changes: tuple[Moved | ActionTaken, ...]) -> JournalRow:
+    """Tell moves from pressed buttons, which lie in rows of their own (Transaction.finish)."""
+    if changes and isinstance(changes[0], ActionTaken):
+        return JournalRow(position, (), cast("tuple[ActionTaken, ...]", changes))
+    return JournalRow(position, cast("tuple[Moved, ...]", changes))
 
 
 def _read(connection: Connection, after: int, n: int) -> list[Row]:

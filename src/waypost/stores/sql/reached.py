@@ -16,6 +16,10 @@ _REACHED = "SELECT position FROM reader WHERE name = ?"
 _REACH = (
     "INSERT INTO reader (name, position) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET position = excluded.position"
 )
+_GO_BEHIND = (
+    "INSERT INTO reader (name, position) VALUES (?, ?)"
+    " ON CONFLICT (name) DO UPDATE SET position = excluded.position WHERE reader.position < ? RETURNING position"
+)
 
 
 def reached(connection: Connection, name: str) -> int:
@@ -27,3 +31,11 @@ def reached(connection: Connection, name: str) -> int:
 def reach(connection: Connection, name: str, position: int) -> None:
     """Record how far it is."""
     connection.execute(_REACH, (name, position))
+
+
+def go_behind(connection: Connection, reader: str, first: int, until: int) -> bool:
+    """Move a reader of the journal on behind *until*, from before *first*; False where it stands behind that already.
+
+    Who writes what it counts in the same transaction counts once: also with another process that takes the same rows.
+    """
+    return connection.execute(_GO_BEHIND, (reader, until, first)).fetchone() is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -52,6 +53,9 @@ _UNKNOWN_CONTENT = b""
 """Content that nobody can decode."""
 NOTIFICATION_STATUSES = {word.value: word for word in NotificationStatus}
 _DELIVERY_STATUSES = {word.value: word for word in DeliveryStatus}
+
+_ROWS_AT_ONCE = (64, 8, 1)
+"""The rows of one statement: of few sizes, so that few statements serve all."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _content = msgspec.msgpack.Decoder(Content).decode
@@ -245,3 +249,17 @@ def execute_in(connection: Connection, sql: str, keys: Sequence[Any]) -> None:
     """Execute a statement without an answer for any number of *keys*, as select_in does."""
     for statement, chunk in connection.lists(sql, keys):
         connection.execute(statement, chunk)
+
+
+def upsert_all(connection: Connection, insert: str, values: str, end: str, rows: Sequence[Row]) -> list[Row]:
+    """Insert *rows*, many at once, each statement with *end*; return what those statements return."""
+    answers: list[Row] = []
+    start = 0
+    for count in _ROWS_AT_ONCE:
+        sql = insert + ",".join([values] * count) + end
+        while len(rows) - start >= count:
+            bound = list(chain.from_iterable(rows[start : start + count]))
+            cursor = connection.execute(sql, bound)
+            answers += cursor.fetchall() if "RETURNING" in end else ()
+            start += count
+    return answers

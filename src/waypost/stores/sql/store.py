@@ -10,6 +10,8 @@ from waypost.ports.clock import Clock
 from waypost.ports.feed import Feed
 from waypost.ports.peers import Peers
 from waypost.stores.sql.added import AddedTable, names_of_notifications
+from waypost.stores.sql.analytics import SqlAnalytics
+from waypost.stores.sql.analytics_retention import SqlAnalyticsRetention
 from waypost.stores.sql.audit import SqlAudit
 from waypost.stores.sql.balance import SqlBalance
 from waypost.stores.sql.bulk import SqlBulk
@@ -33,8 +35,10 @@ from waypost.stores.sql.opt_outs import SqlOptOuts
 from waypost.stores.sql.profiles import SqlProfiles
 from waypost.stores.sql.recovery import SqlRecovery
 from waypost.stores.sql.retention import SqlRetention
+from waypost.stores.sql.rollup import SqlRollup
 from waypost.stores.sql.schedules import SqlSchedules
 from waypost.stores.sql.settings import SqlSettings
+from waypost.stores.sql.user_events import SqlUserEvents
 from waypost.stores.sql.views import SqlViews
 from waypost.stores.sql.webhook_queue import SqlWebhookQueue
 from waypost.stores.sql.work import SqlWork
@@ -74,6 +78,10 @@ class Store:
         self.device_events = SqlDeviceEvents(database)
         self.schedules = SqlSchedules(database)
         self.recovery = SqlRecovery(database)
+        self.user_events = SqlUserEvents(database)
+        self.analytics = SqlAnalytics(database, clock)
+        self.analytics_retention = SqlAnalyticsRetention(database)
+        self.rollup = SqlRollup(database, with_devices=with_devices)
         self.webhook_queue = SqlWebhookQueue(database)
         self.audit = SqlAudit(database)
         self.erasures = SqlErasures(database, names_of_notifications(tables))

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from waypost.domain.ids import AppId
-from waypost.domain.moves import Moved
+from waypost.domain.moves import ActionTaken, Moved
 from waypost.domain.notification import Lane
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
@@ -32,6 +32,7 @@ _COUNT_OF_JOB = (
     "INSERT INTO bulk_count (job, status, n) VALUES (?, ?, ?)"
     " ON CONFLICT (job, status) DO UPDATE SET n = bulk_count.n + excluded.n"
 )
+_JOURNAL = "INSERT INTO journal (at, moves) VALUES (?, ?)"
 
 
 class Transaction:
@@ -44,6 +45,8 @@ class Transaction:
         self._fence = fence
         self.moves: list[Moved] = []
         """The journal row in the making: append to it."""
+        self.actions: list[ActionTaken] = []
+        """The buttons that were pressed: a row of their own, which versions that do not know them pass over."""
         self._deltas: Counter[tuple[AppId, Lane, str]] = Counter()
         self._of_jobs: Counter[tuple[int, NotificationStatus]] = Counter()
 
@@ -73,9 +76,9 @@ class Transaction:
         of_jobs = [(job, status, delta) for (job, status), delta in sorted(self._of_jobs.items()) if delta]
         if of_jobs:
             self.connection.executemany(_COUNT_OF_JOB, of_jobs)
-        if self.moves:
-            row = (self.now, _encode(self.moves))
-            self.connection.execute("INSERT INTO journal (at, moves) VALUES (?, ?)", row)
+        for changes in (self.moves, self.actions):
+            if changes:
+                self.connection.execute(_JOURNAL, (self.now, _encode(changes)))
 
 
 AlsoWrite = Callable[[Transaction, Sequence[NewNotification], Sequence[int]], None]
