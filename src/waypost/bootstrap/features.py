@@ -146,12 +146,10 @@ def grounds_of(
     from waypost.features.parts import Door, Ground  # noqa: PLC0415 - a worker alone needs it
 
     common, door = (store, work, devices, clock, telemetry, config), Door()
-    return {
-        feature.name: Ground(*common, settings_of(config, feature), records, live, memory={}, door=door)
-    common = store, work, devices, clock, telemetry, config
     hears = tuple(parts.hears for _, parts in _each() if parts.hears is not None)
+    shared: dict[str, Any] = {"door": door, "hears": hears}
     return {
-        feature.name: Ground(*common, settings_of(config, feature), records, live, memory={}, hears=hears)
+        feature.name: Ground(*common, settings_of(config, feature), records, live, memory={}, **shared)
         for feature in FEATURES
     }
 
