@@ -19,6 +19,7 @@ from waypost.domain.device import EMAIL, PHONE
 from waypost.domain.device_event import DeviceEvent, EventKind
 from waypost.domain.ids import UserId
 from waypost.domain.notification import Notification
+from waypost.domain.preferences import PreferenceChange, TypeChange
 from waypost.domain.profile import Profile
 from waypost.domain.recovery import AlertType
 from waypost.domain.time import later
@@ -71,6 +72,13 @@ async def is_known(bench: Bench, store: SqlUnderTest, _: Notification) -> set[st
     return {"user_profile"}
 
 
+async def wants(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:
+    """She wants no promotions; the list of who changed names her until she is erased."""
+    change = PreferenceChange(types={"promotion": TypeChange(enabled=False)})
+    await store.ground_of(bench.worker).store.preferences.change(APP, HER, change, bench.now, "user")
+    return {"preference", "user_change"}
+
+
 async def is_stuck(bench: Bench, store: SqlUnderTest, made: Notification) -> set[str]:
     """An alert says that nobody moves it: by its id alone."""
     raised = Alert(APP, made.id, AlertType.STUCK_PROCESSING, "stuck", None, "processing", 0, bench.now)
@@ -107,4 +115,5 @@ PUTS: Final[Mapping[str, Put | str]] = {
     "webhooks": tells,
     "balance": "it counts, and names nobody",
     "recovery": is_stuck,
+    "preferences": wants,
 }

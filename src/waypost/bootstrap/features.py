@@ -22,6 +22,7 @@ from waypost.features.feature import Feature
 from waypost.features.feed import FEED
 from waypost.features.keys import KEYS
 from waypost.features.opt_outs import OPT_OUTS
+from waypost.features.preferences import PREFERENCES
 from waypost.features.receipts import RECEIPTS
 from waypost.features.recovery import RECOVERY
 from waypost.features.users import USERS
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
 FEATURES: tuple[Feature, ...] = (
     USERS,
+    PREFERENCES,
     BULK,
     OPT_OUTS,
     ERASURE,

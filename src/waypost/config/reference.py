@@ -23,6 +23,7 @@ from waypost.config.settings import DEFAULT_STORE_URL, Config, one_per_core
 from waypost.domain.channel_steps import SubmittedStep
 from waypost.domain.ids import AppId
 from waypost.domain.limits import Quota
+from waypost.domain.quiet_hours import Hours
 from waypost.domain.retry import RetryPolicy
 from waypost.ports.plugin import SenderPlugin
 from waypost.runtime.listening import Listen
@@ -31,7 +32,7 @@ BEGIN = "<!-- generated: waypost check-config --settings -->"
 END = "<!-- end of generated -->"
 
 
-_LEAVES = (RetryPolicy, Listen, Quota)
+_LEAVES = (RetryPolicy, Listen, Quota, Hours)
 """Settings of several parts that are written as one text."""
 Sections = Mapping[str, type[Struct]]
 NO_SECTIONS: Sections = MappingProxyType({})
@@ -156,7 +157,7 @@ def _kind(kind: Any) -> str:
         SubmittedStep: "`{to, until, for}`",
         dt.date: "date",
     }
-    names |= {RetryPolicy: "name or settings", Listen: "host:port", Quota: "limit"}
+    names |= {RetryPolicy: "name or settings", Listen: "host:port", Quota: "limit", Hours: "hours"}
     return names[kind]
 
 

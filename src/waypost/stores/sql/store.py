@@ -29,10 +29,12 @@ from waypost.stores.sql.keys import SqlKeys
 from waypost.stores.sql.ledger import SqlLedger
 from waypost.stores.sql.notification_reads import SqlNotificationReads
 from waypost.stores.sql.opt_outs import SqlOptOuts
+from waypost.stores.sql.preferences import SqlPreferences
 from waypost.stores.sql.profiles import SqlProfiles
 from waypost.stores.sql.recovery import SqlRecovery
 from waypost.stores.sql.retention import SqlRetention
 from waypost.stores.sql.settings import SqlSettings
+from waypost.stores.sql.user_changes import SqlUserChanges
 from waypost.stores.sql.views import SqlViews
 from waypost.stores.sql.webhook_queue import SqlWebhookQueue
 from waypost.stores.sql.work import SqlWork
@@ -67,6 +69,8 @@ class Store:
         self.feed_secret = SqlFeedSecret(database)
         self.profiles = SqlProfiles(database)
         self.contact_proofs = SqlContactProofs(database)
+        self.preferences = SqlPreferences(database)
+        self.user_changes = SqlUserChanges(database)
         self.device_events = SqlDeviceEvents(database)
         self.recovery = SqlRecovery(database)
         self.webhook_queue = SqlWebhookQueue(database)
