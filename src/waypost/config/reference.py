@@ -39,6 +39,12 @@ NO_SECTIONS: Sections = MappingProxyType({})
 _SET_BY_LOADING = {"store.url": DEFAULT_STORE_URL, "<policy>.name": "the path of its key"}
 
 
+_OF_APPS = {
+    "issuers": "Issuers of tokens",
+    "types": "Types and preferences",
+    "preferences": "Types and preferences",
+}
+"""The titles of an app's sections beside those of channels."""
 NO_DEFAULT = "–"
 """What a setting has in the place of its default where it may be left out."""
 LONGER_THAN_A_REFERENCE = 20
@@ -63,7 +69,7 @@ def settings(plugins: Sequence[SenderPlugin], sections: Sections = NO_SECTIONS) 
 
 def markdown(plugins: Sequence[SenderPlugin], sections: Sections = NO_SECTIONS) -> str:
     """Write the tables of docs/configuration.md, one for each branch of the tree."""
-    titles = {str(plugin.channel): plugin.title for plugin in plugins} | {"issuers": "Issuers of tokens"}
+    titles = {str(plugin.channel): plugin.title for plugin in plugins} | _OF_APPS
     branches: dict[str, list[Setting]] = {}
     said: dict[str, str] = {}
     for setting in settings(plugins, sections):

@@ -7,12 +7,34 @@ from typing import Annotated, Final, Literal, NewType
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from waypost.domain.channel_steps import ChannelName
+from waypost.domain.channel import Channel
+from waypost.domain.channel_steps import ChannelName, seconds_of
 from waypost.domain.quiet_hours import Hours
 from waypost.domain.submission import Locale, NotificationType
+from waypost.domain.time import SECOND_MS
+
+CAP_LIMIT: Final = 10_000
+LONGEST_CAP_S: Final = 31 * 86_400
+"""The longest time that a cap may count over, seconds: so long are counts kept."""
 
 Language = NewType("Language", Locale)
 Title = Annotated[str, Meta(min_length=1, max_length=100)]
+
+
+class Cap(Struct, frozen=True, kw_only=True):
+    """The most notifications that a user is sent in a time."""
+
+    limit: Annotated[int, Meta(ge=1, le=CAP_LIMIT)]
+    """How many."""
+    per: Annotated[str, Meta(pattern=r"^(day|[1-9][0-9]{0,4}[smhd])(?!\n)$")] = "day"
+    """A `day` of the user's calendar, or a time that rolls: `1h`, `24h`, `7d`; 31 days at most."""
+    over: Literal["hold", "drop"] = "hold"
+    """What is over it waits until there is room (`hold`), or is not sent (`drop`)."""
+
+    @property
+    def rolls_ms(self) -> int | None:
+        """The time that it counts over, in milliseconds; None is a day of the calendar."""
+        return None if self.per == "day" else seconds_of(self.per) * SECOND_MS
 
 
 class TypeSettings(Struct, frozen=True, kw_only=True):
@@ -25,19 +47,26 @@ class TypeSettings(Struct, frozen=True, kw_only=True):
     channels: tuple[ChannelName, ...] = ()
     """The channels it is sent by to users who have not said. Unset: all."""
     critical: bool = False
-    """Users cannot turn it off."""
+    """Users cannot turn it off, and caps of the app do not count it."""
     quiet_hours: Literal["defer", "skip", "pass"] | None = None
     """In quiet hours it waits for their end (`defer`), is not sent (`skip`), or is (`pass`). Unset: `defer`, of a
     critical one `pass`."""
+    cap: Cap | None = None
+    """The most that a user is sent of it."""
+    channel_caps: dict[Channel, Cap] = {}
+    """The same for one channel."""
 
 
 class PreferenceSettings(Struct, frozen=True, kw_only=True):
-    """What holds of all types, and of users who have not said."""
+    """Settings of all types, for users who have not said."""
 
     time_zone: str = "UTC"
     """The time zone of users whose own is not known."""
     quiet_hours: Hours | None = None
     """Quiet hours, such as `22:00-07:00`. Unset: none."""
+    cap: Cap | None = None
+    """The most that a user is sent of all types but critical ones; a user's own `frequency_limit` comes in its
+    place."""
 
 
 class TypeChoice(Struct, frozen=True, omit_defaults=True):

@@ -28,6 +28,7 @@ from tests.memory.feed import MemoryFeed
 from tests.memory.feed_secret import MemoryFeedSecret
 from tests.memory.keys import MemoryKeys
 from tests.memory.outbox import MemoryOutboxView
+from tests.memory.preferences import MemoryPreferences
 from tests.memory.profiles import MemoryProfiles
 from tests.memory.store import MemoryStore
 from tests.memory.views import MemoryViews
@@ -132,6 +133,7 @@ class InMemory:
         self.outbox = MemoryOutboxView()
         self.recovery = MemoryAlerts()
         self.profiles = MemoryProfiles()
+        self.preferences = MemoryPreferences()
 
 
 class Service:

@@ -8,11 +8,14 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from waypost.channels.inapp.settings import CHANNEL as FEED
 from waypost.config import AppSettings, Config
+from waypost.domain.capping import NO_CAP, Capped, Claim, Verdicts, caps_of
 from waypost.domain.channel import PUSH
 from waypost.domain.content import Kind, Urgency
+from waypost.domain.ids import AppId, NotificationId, UserId
 from waypost.domain.notification import Notification
 from waypost.domain.preferences import NOTHING_SAID, Preferences, PreferenceSettings, TypeSettings, settings_of, wants
 from waypost.domain.profile import zone_of
@@ -25,12 +28,13 @@ from waypost.features.preferences.knowing import Known, KnownUsers, User
 FEATURE: Final = "preferences"
 PREFERENCE: Final = "preference"
 QUIET_HOURS: Final = "quiet_hours"
+FREQUENCY_LIMIT: Final = "frequency_limit"
 _OURS: Final = "waypost:"
 """How the callers begin whose notifications are ours: no key has a colon in its name."""
 
 
 class Facts(Struct, frozen=True):
-    """What decides about one notification."""
+    """The facts that decide about one notification."""
 
     said: Preferences
     kind: str | None
@@ -40,6 +44,10 @@ class Facts(Struct, frozen=True):
     """The quiet hours that hold for it."""
     unknown_zone: str | None = None
     """The name of the user's time zone, where this machine does not know it."""
+    capped: Capped | None = None
+    """The caps that count it."""
+    full: Verdicts = NO_CAP
+    """The caps that are reached, as far as they were looked at: ``capping.claims`` finds out when it is sent."""
 
 
 def is_declared(config: Config) -> bool:
@@ -58,10 +66,31 @@ async def facts(ground: Ground, notifications: Sequence[Notification]) -> Sequen
         return [None] * len(notifications)
     memory = {} if ground.memory is None else ground.memory
     known = await memory.setdefault(KnownUsers, KnownUsers()).of(ground, users)
-    return [
+    found = [
         _facts(each, apps[each.app], known[each.app, each.user_id]) if is_meant else None
         for each, is_meant in zip(notifications, meant, strict=True)
     ]
+    return found if ground.memory is not None else await _looked(ground, notifications, found)
+
+
+def _named(notification: Notification) -> tuple[AppId, UserId, NotificationId]:
+    return notification.app, notification.user_id, notification.id
+
+
+async def _looked(
+    ground: Ground, notifications: Sequence[Notification], found: Sequence[Facts | None]
+) -> list[Facts | None]:
+    """Look at the caps of what is only asked about: nothing of it is sent, or counted."""
+    now, channels = ground.clock.now(), frozenset(str(each) for each in ground.families.values())
+    looked: list[Facts | None] = []
+    for each, known in zip(notifications, found, strict=True):
+        claim = None if known is None or known.capped is None else Claim(*_named(each), known.capped, channels, now)
+        if known is None or claim is None or not claim.is_asked:
+            looked.append(known)
+            continue
+        (full,) = await ground.store.frequency.look([claim])
+        looked.append(replace(known, full=full))
+    return looked
 
 
 def _is_meant(notification: Notification, app: AppSettings) -> bool:
@@ -82,11 +111,14 @@ def _facts(notification: Notification, app: AppSettings, known: Known) -> Facts 
     kind = notification.content.type
     settings = settings_of(app.types, kind, is_critical=notification.urgency is Urgency.CRITICAL)
     hours = None if _passes(settings) else known.said.quiet_hours or app.preferences.quiet_hours
-    if hours is None and known.said is NOTHING_SAID and settings.enabled and not settings.channels:
+    capped = caps_of(app.preferences, settings, kind, known.said)
+    if hours is None and capped is None and known.said is NOTHING_SAID and settings.enabled and not settings.channels:
         return None
     zone = _zone(known.time_zone, app.preferences.time_zone)
     unknown = known.time_zone if known.time_zone not in (None, zone.key) else None
-    return Facts(known.said, kind, settings, zone, hours, unknown)
+    if capped is not None:
+        capped = replace(capped, zone=zone)
+    return Facts(known.said, kind, settings, zone, hours, unknown, capped)
 
 
 def _passes(settings: TypeSettings) -> bool:
@@ -129,9 +161,25 @@ def _quiet_hours(question: Question, candidate: Candidate) -> Verdict | None:
     return Suppressed(QUIET_HOURS) if known.settings.quiet_hours == "skip" else Deferred(until)
 
 
+def _frequency_limit(question: Question, candidate: Candidate) -> Verdict | None:
+    """Hold back what is known to be more than a cap allows; a feed disturbs nobody."""
+    known = _known(question.recipient.facts)
+    if known is None or known.full is NO_CAP or candidate.channel in (None, FEED):
+        return None
+    full = known.full.of(question.families.get(candidate.channel, PUSH))
+    if full is None:
+        return None
+    return Suppressed(FREQUENCY_LIMIT) if full.until is None else Deferred(full.until)
+
+
 def _known(of_user: Mapping[str, object]) -> Facts | None:
     known = of_user.get(FEATURE)
     return known if isinstance(known, Facts) else None
 
 
-RULES: Final = (Rule(PREFERENCE, _preference), Rule("time_zone", _time_zone), Rule(QUIET_HOURS, _quiet_hours))
+RULES: Final = (
+    Rule(PREFERENCE, _preference),
+    Rule("time_zone", _time_zone),
+    Rule(QUIET_HOURS, _quiet_hours),
+    Rule(FREQUENCY_LIMIT, _frequency_limit),
+)

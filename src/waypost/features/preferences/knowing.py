@@ -21,7 +21,7 @@ User = tuple[AppId, UserId]
 
 
 class Known(Struct, frozen=True):
-    """What is known of a user."""
+    """A user as they were read."""
 
     said: Preferences
     time_zone: str | None

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from waypost.config import AppSettings
 from waypost.domain.channel_steps import ChannelName
-from waypost.domain.preferences import Language, PreferenceChange, Preferences, TypeChange, TypeChoice, wants
+from waypost.domain.preferences import CAP_LIMIT, Language, PreferenceChange, Preferences, TypeChange, TypeChoice, wants
 from waypost.domain.profile import zone_of
 from waypost.domain.quiet_hours import Hours, clock_of
 from waypost.domain.submission import NO_CONTROLS, NotificationType, TypeName
@@ -17,7 +17,15 @@ from waypost.domain.time import isoformat
 from waypost.entrypoints.rest.views import Timestamp
 from waypost.stores.sql.preferences import Said
 
-_Clock = Annotated[str, Meta(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9](?!\n)$", examples=["22:00"])]
+_Clock = Annotated[
+    str,
+    Meta(
+        max_length=5,
+        pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9](?!\n)$",
+        description="A time of the clock, such as `22:00`.",
+        examples=["22:00"],
+    ),
+]
 _Zone = Annotated[str, Meta(min_length=1, max_length=64, pattern=NO_CONTROLS, examples=["Europe/Zurich"])]
 _BACK: Final = "null is back to what the app says"
 
@@ -32,9 +40,9 @@ class HoursView(Struct, frozen=True, forbid_unknown_fields=True):
 class TypePreferenceView(Struct, frozen=True):
     """A type of message, and whether the user wants it."""
 
-    name: str
-    title: str
-    enabled: bool
+    name: Annotated[str, Meta(description="The type, as submissions name it.")]
+    title: Annotated[str, Meta(description="What users read.")]
+    enabled: Annotated[bool, Meta(description="Whether the user wants it.")]
     critical: Annotated[bool, Meta(description="Whether it cannot be turned off.")]
     channels: Annotated[dict[str, bool], Meta(description="Whether the user wants it by each channel of the app.")]
 
@@ -44,10 +52,11 @@ class PreferencesView(Struct, frozen=True):
 
     enabled: Annotated[bool, Meta(description="False turns everything off.")]
     channels: Annotated[dict[str, bool], Meta(description="False turns a whole channel off.")]
-    types: tuple[TypePreferenceView, ...]
-    quiet_hours: HoursView | None
-    time_zone: str
-    changed_at: Timestamp | None
+    types: Annotated[tuple[TypePreferenceView, ...], Meta(description="Each type that the app declares.")]
+    quiet_hours: Annotated[HoursView | None, Meta(description="The user's, or the app's.")]
+    frequency_limit: Annotated[int | None, Meta(description="The user's own limit of notifications a day.")]
+    time_zone: Annotated[str, Meta(description="The user's time zone, or the app's where that is not known.")]
+    changed_at: Annotated[Timestamp | None, Meta(description="When the user's own were changed last.")]
 
 
 class SubmittedTypeChange(Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,6 +73,9 @@ class SubmittedPreferences(Struct, frozen=True, forbid_unknown_fields=True):
     channels: Annotated[dict[ChannelName, bool | None], Meta(max_length=32, description=_BACK)] = {}
     types: Annotated[dict[TypeName, SubmittedTypeChange | None], Meta(max_length=500, description=_BACK)] = {}
     quiet_hours: Annotated[HoursView | UnsetType | None, Meta(description=_BACK)] = UNSET
+    frequency_limit: Annotated[Annotated[int, Meta(ge=1, le=CAP_LIMIT)] | UnsetType | None, Meta(description=_BACK)] = (
+        UNSET
+    )
     time_zone: Annotated[_Zone | UnsetType | None, Meta(description=_BACK)] = UNSET
 
 
@@ -83,6 +95,7 @@ def change_of(said: SubmittedPreferences) -> PreferenceChange:
         channels=said.channels,
         types=types,
         quiet_hours=quiet,
+        frequency_limit=said.frequency_limit,
     )
 
 
@@ -95,6 +108,7 @@ def view_of(said: Said, app: AppSettings, channels: Iterable[str], time_zone: st
         channels={each: preferences.channels.get(each, True) for each in named},
         types=tuple(_type(str(name), preferences, app, named) for name in app.types),
         quiet_hours=None if hours is None else HoursView(clock_of(hours.start), clock_of(hours.end)),
+        frequency_limit=preferences.frequency_limit,
         time_zone=zone_of(time_zone, app.preferences.time_zone).key,
         changed_at=None if said.changed_at is None else isoformat(said.changed_at),
     )

@@ -23,6 +23,7 @@ from waypost.stores.sql.engines import engine_of
 from waypost.stores.sql.erasures import SqlErasures
 from waypost.stores.sql.feed import SqlFeed
 from waypost.stores.sql.feed_secret import SqlFeedSecret
+from waypost.stores.sql.frequency import SqlFrequency
 from waypost.stores.sql.holds import SqlHolds
 from waypost.stores.sql.journal import SqlJournal
 from waypost.stores.sql.keys import SqlKeys
@@ -71,6 +72,7 @@ class Store:
         self.contact_proofs = SqlContactProofs(database)
         self.preferences = SqlPreferences(database)
         self.user_changes = SqlUserChanges(database)
+        self.frequency = SqlFrequency(database)
         self.device_events = SqlDeviceEvents(database)
         self.recovery = SqlRecovery(database)
         self.webhook_queue = SqlWebhookQueue(database)
