@@ -98,8 +98,8 @@ async def test_what_comes_at_night_or_is_too_much_is_skipped_or_waits_as_its_typ
         assert await waits_for(service, "held") == "rule:frequency_limit"
         body = {"user_id": "ann", "title": "Hello", "type": "dropped"}
         _, explained = await service.ask("POST", "/v1/explain", body)
-        said = [(each["rule"], each["verdict"], each["reason"]) for each in explained["routing"]]
-        assert ("frequency_limit", "suppressed", "frequency_limit") in said
+        rulings = [(each["rule"], each["verdict"], each["reason"]) for each in explained["routing"]]
+        assert ("frequency_limit", "suppressed", "frequency_limit") in rulings
 
 
 async def several(service: Service, kind: str) -> list[tuple[str, str | None]]:
