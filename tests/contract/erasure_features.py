@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from msgspec.structs import replace
 
@@ -15,10 +16,12 @@ from tests.contract import bulk_bench
 from tests.contract.bench import APP, CALLER, Bench, marking
 from tests.contract.sql import SqlUnderTest
 from waypost.domain.bulk import Recipient
+from waypost.domain.capping import EVERYTHING, Capped, Claim
 from waypost.domain.device import EMAIL, PHONE
 from waypost.domain.device_event import DeviceEvent, EventKind
 from waypost.domain.ids import UserId
 from waypost.domain.notification import Notification
+from waypost.domain.preferences import Cap, PreferenceChange, TypeChange
 from waypost.domain.profile import Profile
 from waypost.domain.recovery import AlertType
 from waypost.domain.recurrence import Recurrence
@@ -89,6 +92,16 @@ async def is_scheduled(bench: Bench, store: SqlUnderTest, _: Notification) -> se
     return {"schedule"}
 
 
+async def wants(bench: Bench, store: SqlUnderTest, made: Notification) -> set[str]:
+    """She wants no promotions, and was sent one; the list of who changed names her until she is erased."""
+    change = PreferenceChange(types={"promotion": TypeChange(enabled=False)})
+    await store.ground_of(bench.worker).store.preferences.change(APP, HER, change, bench.now, "user")
+    capped = Capped({EVERYTHING: Cap(limit=3)}, {}, "", ZoneInfo("UTC"))
+    asked = Claim(APP, HER, made.id, capped, frozenset({"push"}), bench.now)
+    await store.ground_of(bench.worker).store.frequency.claim([asked])
+    return {"preference", "user_change", "frequency_count"}
+
+
 async def is_stuck(bench: Bench, store: SqlUnderTest, made: Notification) -> set[str]:
     """An alert says that nobody moves it: by its id alone."""
     raised = Alert(APP, made.id, AlertType.STUCK_PROCESSING, "stuck", None, "processing", 0, bench.now)
@@ -126,4 +139,5 @@ PUTS: Final[Mapping[str, Put | str]] = {
     "balance": "it counts, and names nobody",
     "recovery": is_stuck,
     "schedules": is_scheduled,
+    "preferences": wants,
 }

@@ -22,15 +22,25 @@ from waypost.domain.content import Urgency
 from waypost.domain.device import Platform, Registration
 from waypost.domain.ids import DeviceId, UserId, created_at, format_id
 from waypost.domain.notification import Notification
+from waypost.domain.preferences import PreferenceChange, TypeChange
+from waypost.domain.profile import ProfileChange
+from waypost.domain.quiet_hours import Hours
 from waypost.domain.time import DAY_MS, MINUTE_MS, Instant, later
 from waypost.ports.feed import Mark
 from waypost.stores.sql.connection import connect, database_path
-from waypost.stores.sql.named_views import NAMED, statements
+from waypost.stores.sql.named_views import NAMED, DeclaredType, statements
 
 pytestmark = pytest.mark.asyncio
 
 ANN = UserId("ann")
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+TYPES = (
+    DeclaredType(APP, "alert", enabled=True),
+    DeclaredType(APP, "it's", enabled=True),
+    DeclaredType(APP, "message", enabled=False),
+    DeclaredType(APP, "promotion", enabled=False),
+    DeclaredType("other", "promotion", enabled=True),
+)
 Row = dict[str, Any]
 Report = Callable[[str], list[Row]]
 
@@ -41,7 +51,7 @@ def report(ledger_store: StoreUnderTest) -> Iterator[Report]:
     assert isinstance(ledger_store, SqlUnderTest)
     url = ledger_store.url
     is_postgres = url.startswith("postgres")
-    made = [line for words in NAMED for line in statements(words, is_postgres=is_postgres)]
+    made = [line for words in NAMED for line in statements(words, is_postgres=is_postgres, types=TYPES)]
     dropped = [line for words in NAMED for line in statements(words, is_postgres=is_postgres, drops=True)]
 
     def ask(query: str) -> list[Row]:
@@ -148,3 +158,21 @@ async def test_the_tables_of_the_user_api_by_their_names(bench: Bench, report: R
     deliveries = report("SELECT * FROM user_api.notification_deliveries ORDER BY status")
     assert [(each["status"], each["error_code"]) for each in deliveries] == [("failed", "503"), ("success", None)]
     assert [each["token_id"] for each in deliveries] == [None, device["id"]]
+
+
+@shows("S3-110")
+async def test_what_users_want_under_its_other_name(bench: Bench, ledger_store: SqlUnderTest, report: Report) -> None:
+    """The types that the app declares, as each user chose; the hours by the clock, and the zone of the profile."""
+    store = ledger_store.ground_of(bench.worker).store
+    types = {"alert": TypeChange(enabled=False), "message": TypeChange(enabled=True)}
+    said = PreferenceChange(types=types, quiet_hours=Hours.parse("22:30-07:05"), frequency_limit=5)
+    await store.preferences.change(APP, ANN, said, bench.now, "app")
+    await store.preferences.change(APP, UserId("bob"), PreferenceChange(enabled=False), bench.now, "app")
+    zone = ProfileChange(named=frozenset({"time_zone"}), time_zone="Asia/Tokyo")
+    await store.profiles.change(APP, ANN, zone, bench.now)
+    ann, bob = report("SELECT * FROM user_api.user_notification_preferences ORDER BY user_id")
+    names = json.loads(ann["enabled_types"]) if isinstance(ann["enabled_types"], str) else ann["enabled_types"]
+    assert sorted(names) == ["it's", "message"]
+    assert (ann["quiet_hours_start"], ann["quiet_hours_end"], ann["timezone"]) == ("22:30", "07:05", "Asia/Tokyo")
+    assert (ann["frequency_limit"], instant(ann["updated_at"])) == (5, bench.now)
+    assert bob["enabled_types"] in ("[]", []) and bob["quiet_hours_start"] is None

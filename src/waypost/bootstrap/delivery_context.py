@@ -23,7 +23,7 @@ from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
 from waypost.ports.sender import Sender
 from waypost.ports.work import Leases
-from waypost.runtime.delivery_context import DeliveryContext
+from waypost.runtime.delivery_context import Claims, DeliveryContext
 from waypost.runtime.duties import DutyContext
 from waypost.runtime.gates import Gates
 from waypost.runtime.poison import PoisonWatch
@@ -48,6 +48,7 @@ def context_of(  # noqa: PLR0913 - one of each that deliveries work with
     leases: Leases,
     poison: PoisonWatch,
     facts: FactsReader | None,
+    claims: Claims | None,
 ) -> DeliveryContext:
     """Build the context of a worker's deliveries, which come from *leases*: its senders, gates, rules and clock."""
     capabilities = {name: sender.capabilities for name, sender in senders.items()}
@@ -70,6 +71,7 @@ def context_of(  # noqa: PLR0913 - one of each that deliveries work with
         telemetry=telemetry,
         fallbacks=fallbacks,
         facts=facts,
+        claims=claims,
         routes=stack_parts.routes,
         timer=config.timer,
     )

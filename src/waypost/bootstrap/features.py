@@ -23,6 +23,7 @@ from waypost.features.feature import Feature
 from waypost.features.feed import FEED
 from waypost.features.keys import KEYS
 from waypost.features.opt_outs import OPT_OUTS
+from waypost.features.preferences import PREFERENCES
 from waypost.features.receipts import RECEIPTS
 from waypost.features.recovery import RECOVERY
 from waypost.features.schedules import SCHEDULES
@@ -34,18 +35,21 @@ if TYPE_CHECKING:
 
     from waypost.config import Config
     from waypost.domain.channel import Channel
+    from waypost.domain.ids import NotificationId
     from waypost.domain.notification import Notification
-    from waypost.domain.recipient import FactsReader
+    from waypost.domain.recipient import FactsReader, Recipient
     from waypost.domain.routing import Renderer, Rule
     from waypost.entrypoints.live.hub import Hub
     from waypost.features.parts import FeatureDuty, Ground, Parts
     from waypost.pipeline.bulk_intake import BulkIntake
     from waypost.pipeline.intake import Intake
+    from waypost.pipeline.route import Plan
     from waypost.ports.clock import Clock
     from waypost.ports.devices import Devices
     from waypost.ports.feed import FeedPages
     from waypost.ports.sending_records import SendingRecords
     from waypost.ports.work import Work
+    from waypost.runtime.delivery_context import Claims
     from waypost.runtime.duties import DutyContext
     from waypost.stores.sql.added import AddedTable
     from waypost.stores.sql.store import Store
@@ -53,6 +57,7 @@ if TYPE_CHECKING:
 
 FEATURES: tuple[Feature, ...] = (
     USERS,
+    PREFERENCES,
     BULK,
     OPT_OUTS,
     ERASURE,
@@ -130,6 +135,21 @@ def facts_reader(grounds: Mapping[str, Ground]) -> FactsReader | None:
         return [next(of_known) if each.app in apps else dict.fromkeys(readers) for each in notifications]
 
     return read
+
+
+def claims_of(grounds: Mapping[str, Ground]) -> Claims | None:
+    """Return what claims for all features, one after the other; None where none claims anything."""
+    used = [(parts.claims, grounds[name]) for name, parts in _each() if parts.is_used(grounds[name].config)]
+    each = [partial(claims, ground) for claims, ground in used if claims is not None]
+    if not each:
+        return None
+
+    async def claim(plans: Sequence[Plan], found: Mapping[NotificationId, Recipient]) -> Sequence[Plan]:
+        for claims in each:
+            plans = await claims(plans, found)
+        return plans
+
+    return claim
 
 
 def grounds_of(

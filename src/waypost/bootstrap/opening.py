@@ -11,6 +11,7 @@ from waypost.bootstrap.senders import check_default_channels
 from waypost.config import Config, Stack
 from waypost.domain.errors import ConfigurationError, ErrorCode, StorageFull, Unavailable
 from waypost.features.contacts.settings import check_contacts
+from waypost.features.preferences.settings import check_preferences
 from waypost.runtime.roles import Role
 from waypost.stores.sql.engines import engine_of
 from waypost.stores.sql.location import check_location
@@ -30,6 +31,7 @@ def look(config: Config) -> str:
     check_default_channels(config)
     check_fallbacks(config)
     check_contacts(config)
+    check_preferences(config)
     receipt_links(config)
     check_location(config.store)
     engine = engine_of(config.store)

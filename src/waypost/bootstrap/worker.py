@@ -131,6 +131,7 @@ async def work(
             leases=recorded(on.stack_parts.work, on.records, clock),
             poison=PoisonWatch(worker_slots, slot),
             facts=features.facts_reader(grounds),
+            claims=features.claims_of(grounds),
         )
         shared = SqlOwnership(on.store.shards, on.store.work)
         place = WorkerIdentity(slot, worker_slots, peers, shared, on.stack_parts.fault, config.does())

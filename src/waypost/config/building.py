@@ -17,6 +17,7 @@ from waypost.config.settings import AppSettings, Config
 from waypost.domain.credential import channel_of, is_further
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.limits import Quota
+from waypost.domain.quiet_hours import Hours
 from waypost.domain.retry import POLICIES, RetryPolicy
 from waypost.ports.plugin import SenderPlugin
 from waypost.runtime.listening import Listen
@@ -187,5 +188,10 @@ def _named_policy(name: str) -> RetryPolicy:
     return POLICIES[name]
 
 
-_SHORT_FORMS: dict[Any, Callable[[str], Any]] = {RetryPolicy: _named_policy, Listen: Listen.parse, Quota: Quota.parse}
+_SHORT_FORMS: dict[Any, Callable[[str], Any]] = {
+    RetryPolicy: _named_policy,
+    Listen: Listen.parse,
+    Quota: Quota.parse,
+    Hours: Hours.parse,
+}
 """Settings of several parts that can also be written as one text."""

@@ -23,6 +23,7 @@ from waypost.config.settings import DEFAULT_STORE_URL, Config, one_per_core
 from waypost.domain.channel_steps import SubmittedStep
 from waypost.domain.ids import AppId
 from waypost.domain.limits import Quota
+from waypost.domain.quiet_hours import Hours
 from waypost.domain.retry import RetryPolicy
 from waypost.ports.plugin import SenderPlugin
 from waypost.runtime.listening import Listen
@@ -31,13 +32,19 @@ BEGIN = "<!-- generated: waypost check-config --settings -->"
 END = "<!-- end of generated -->"
 
 
-_LEAVES = (RetryPolicy, Listen, Quota)
+_LEAVES = (RetryPolicy, Listen, Quota, Hours)
 """Settings of several parts that are written as one text."""
 Sections = Mapping[str, type[Struct]]
 NO_SECTIONS: Sections = MappingProxyType({})
 _SET_BY_LOADING = {"store.url": DEFAULT_STORE_URL, "<policy>.name": "the path of its key"}
 
 
+_OF_APPS = {
+    "issuers": "Issuers of tokens",
+    "types": "Types and preferences",
+    "preferences": "Types and preferences",
+}
+"""The titles of an app's sections beside those of channels."""
 NO_DEFAULT = "–"
 """What a setting has in the place of its default where it may be left out."""
 LONGER_THAN_A_REFERENCE = 20
@@ -62,7 +69,7 @@ def settings(plugins: Sequence[SenderPlugin], sections: Sections = NO_SECTIONS) 
 
 def markdown(plugins: Sequence[SenderPlugin], sections: Sections = NO_SECTIONS) -> str:
     """Write the tables of docs/configuration.md, one for each branch of the tree."""
-    titles = {str(plugin.channel): plugin.title for plugin in plugins} | {"issuers": "Issuers of tokens"}
+    titles = {str(plugin.channel): plugin.title for plugin in plugins} | _OF_APPS
     branches: dict[str, list[Setting]] = {}
     said: dict[str, str] = {}
     for setting in settings(plugins, sections):
@@ -156,7 +163,7 @@ def _kind(kind: Any) -> str:
         SubmittedStep: "`{to, until, for}`",
         dt.date: "date",
     }
-    names |= {RetryPolicy: "name or settings", Listen: "host:port", Quota: "limit"}
+    names |= {RetryPolicy: "name or settings", Listen: "host:port", Quota: "limit", Hours: "hours"}
     return names[kind]
 
 

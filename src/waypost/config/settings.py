@@ -13,8 +13,9 @@ from waypost.adapters.jwt.settings import IssuerSettings
 from waypost.domain.ids import AppId
 from waypost.domain.limits import UNLIMITED, Quota
 from waypost.domain.notification import Lane
+from waypost.domain.preferences import PreferenceSettings, TypeSettings
 from waypost.domain.retry import RetryRules
-from waypost.domain.submission import Defaults
+from waypost.domain.submission import Defaults, NotificationType
 from waypost.entrypoints.grpc.settings import GrpcSettings
 from waypost.entrypoints.rest.settings import RestSettings
 from waypost.pipeline.age import DeviceAges
@@ -139,6 +140,10 @@ class AppSettings(Struct, frozen=True, kw_only=True):
     """Whose addresses are sent to."""
     time_zone: str | None = None
     """The zone of users who have none of their own, by its IANA name such as `Europe/Zurich`. Unset: UTC."""
+    types: dict[NotificationType, TypeSettings] = {}
+    """The types of message that users can choose from, by name."""
+    preferences: PreferenceSettings = PreferenceSettings()
+    """What holds of all types."""
 
 
 class LaneSettings(Struct, frozen=True, kw_only=True):

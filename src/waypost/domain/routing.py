@@ -47,8 +47,15 @@ class Deferred(Struct, frozen=True, tag=True):
     until: Instant
 
 
-Verdict = LeftOut | Suppressed | Deferred | CredentialId
-"""The verdict of a rule on an address; the first but a credential is final, of credentials the last counts."""
+class Noted(Struct, frozen=True, tag=True):
+    """A verdict that changes nothing: what a rule has to say of an address that it lets pass, for ``explain``."""
+
+    what: str
+
+
+Verdict = LeftOut | Suppressed | Deferred | Noted | CredentialId
+"""The verdict of a rule on an address; of credentials the last counts, what is noted nothing, and any other is final.
+"""
 
 
 class After(Struct, frozen=True):
@@ -242,6 +249,8 @@ def _judged(question: Question, candidate: Candidate, judges: _Judges, rulings: 
         if verdict is None:
             continue
         rulings.append(Ruling(rule, candidate.name, verdict))
+        if isinstance(verdict, Noted):
+            continue
         if isinstance(verdict, CredentialId):
             candidate = _decided(candidate, None, verdict)
         elif isinstance(verdict, LeftOut):

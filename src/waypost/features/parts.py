@@ -11,12 +11,15 @@ from msgspec import Struct, field
 from waypost.config import Config
 from waypost.domain.channel import Channel
 from waypost.domain.errors import Unavailable
+from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Notification
+from waypost.domain.recipient import Recipient
 from waypost.domain.routing import Renderer, Rule
 from waypost.domain.time import Instant
 from waypost.entrypoints.live.hub import Hub
 from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.intake import Intake
+from waypost.pipeline.route import Plan
 from waypost.ports.clock import Clock
 from waypost.ports.devices import Devices
 from waypost.ports.erasure import Erasure
@@ -124,6 +127,10 @@ class Parts(Struct, frozen=True, kw_only=True):
 
     It is in ``Recipient.facts`` under the feature's name.
     """
+    claims: Callable[[Ground, Sequence[Plan], Mapping[NotificationId, Recipient]], Awaitable[Sequence[Plan]]] | None = (
+        None
+    )
+    """Claims what deliveries need that others may take first, before they are handed over; see ``Claims``."""
     renders: Renderer | None = None
     """Turns the message for all targets into the one for an address."""
     erases: Callable[[Ground, Erasure], Awaitable[None]] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ from waypost.domain.message import Message, message_of
 from waypost.domain.notification import Guarantee, Notification
 from waypost.domain.recipient import Recipient
 from waypost.domain.routing import Candidate, RoutingTable
-from waypost.domain.settlement import Change, Dead, Expired, Suppressed
+from waypost.domain.settlement import Change, Dead, Expired, Parked, Suppressed
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
 from waypost.domain.waits import WaitsFor
@@ -115,6 +115,19 @@ def _plan_again(
         else:
             changes.append(Change(target.n, attempt, decided, now))
     return Plan(item, tuple(deliveries), tuple(changes))
+
+
+def held_back(plan: Plan, verdicts: Mapping[int, Suppressed | Parked], now: Instant) -> Plan:
+    """Return *plan* without the deliveries of these targets, which end, or wait, by *verdicts*."""
+    held = [each for each in plan.deliveries if each.n in verdicts]
+    changes = tuple([Change(each.n, each.attempt, verdicts[each.n], now) for each in held])
+    targets = plan.targets and tuple([_told(each, verdicts.get(each.n)) for each in plan.targets])
+    going = tuple([each for each in plan.deliveries if each.n not in verdicts])
+    return replace(plan, deliveries=going, changes=plan.changes + changes, targets=targets)
+
+
+def _told(target: Target, verdict: Suppressed | Parked | None) -> Target:
+    return replace(target, suppressed=verdict.reason) if isinstance(verdict, Suppressed) else target
 
 
 def poisoned(item: WorkItem, now: Instant) -> Plan:

@@ -15,6 +15,7 @@ from waypost.domain.outcome import Outcome, Taken, outcome_name
 from waypost.domain.settlement import Change, Expired, Unstarted
 from waypost.domain.time import SECOND_MS, Instant
 from waypost.pipeline.deliver import admit, intent_for, intent_lasts_ms, needs_intent
+from waypost.pipeline.route import Plan
 from waypost.pipeline.settle import change_of
 from waypost.ports.work import Lease, Settled, WorkItem
 from waypost.runtime.concurrency import Concurrency, Handed
@@ -65,9 +66,11 @@ class LaneLoop(LeaseLoop):
         with self._context.poison.noting(self.lane, items):
             now = self._context.clock.now()
             started_s = self._context.clock.monotonic()
-            plans = self._plans(items, found, now)
+            plans: Sequence[Plan] = self._plans(items, found, now)
             if self._detours is not None:
                 plans = self._detours.of_plans(plans, now)
+            if self._context.claims is not None:
+                plans = await self._context.claims(plans, found)
             dispatches = [Dispatch(lease, each, started_s) for each in plans]
             await self._ask_limits(dispatches)
             going: list[Delivery] = []

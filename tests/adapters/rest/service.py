@@ -29,6 +29,7 @@ from tests.memory.feed import MemoryFeed
 from tests.memory.feed_secret import MemoryFeedSecret
 from tests.memory.keys import MemoryKeys
 from tests.memory.outbox import MemoryOutboxView
+from tests.memory.preferences import MemoryPreferences
 from tests.memory.profiles import MemoryProfiles
 from tests.memory.schedules import MemorySchedules
 from tests.memory.store import MemoryStore
@@ -138,6 +139,7 @@ class InMemory:
         self.schedules = MemorySchedules()
         self.user_events = MemoryUserEvents()
         self.analytics = MemoryAnalytics(self.user_events)
+        self.preferences = MemoryPreferences()
 
 
 class Service:

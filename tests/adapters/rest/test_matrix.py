@@ -127,6 +127,8 @@ CALLS: Mapping[str, Answers] = {
     "PUT /v1/devices/{user_id}/{device_id}": Answers(200, 201, 404, body=DEVICE),
     "GET /v1/devices/{user_id}": Answers(200, 200, 404),
     "DELETE /v1/devices/{user_id}/{device_id}": Answers(204, 204, 404),
+    "GET /v1/users/{user_id}/preferences": Answers(200, 200, 404),
+    "PATCH /v1/users/{user_id}/preferences": Answers(200, 200, 404, body={"enabled": False}),
     "PUT /v1/users/{user_id}/contacts/{kind}": Answers(400, 400, 404, body={"address": "no mailbox"}),
     "GET /v1/users/{user_id}/contacts": Answers(200, 200, 404),
     "DELETE /v1/users/{user_id}/contacts/{kind}": Answers(404, 404, 404),

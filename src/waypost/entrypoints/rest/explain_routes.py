@@ -16,7 +16,7 @@ from waypost.domain.credential import CredentialId
 from waypost.domain.dedup import ClaimKind, shown
 from waypost.domain.local_time import ZoneSource
 from waypost.domain.notification import Lane
-from waypost.domain.routing import Deferred, LeftOut, Ruling
+from waypost.domain.routing import Deferred, LeftOut, Noted, Ruling
 from waypost.domain.settlement import Suppressed
 from waypost.domain.submission import Submission
 from waypost.domain.time import isoformat
@@ -71,8 +71,11 @@ class RulingView(Struct, frozen=True):
     rule: Annotated[str, Meta(description="Such as `active`, `chosen`, `token_use`, `platform` or `credential`.")]
     device_id: str
     verdict: Annotated[
-        Literal["left_out", "suppressed", "deferred", "sent_with"],
-        Meta(description="Left out: no target at all. Suppressed: a receipt says so. Deferred: it waits."),
+        Literal["left_out", "suppressed", "deferred", "noted", "sent_with"],
+        Meta(
+            description="Left out: no target at all. Suppressed: a receipt says so. Deferred: it waits. Noted: it"
+            " passes, for the reason given."
+        ),
     ]
     reason: Annotated[str, Meta(description="Why; of `deferred` the end of the wait, of `sent_with` the credential.")]
 
@@ -162,6 +165,8 @@ def _ruling(ruling: Ruling) -> RulingView:
             return said("suppressed", reason)
         case Deferred(until):
             return said("deferred", isoformat(until))
+        case Noted(what):
+            return said("noted", what)
         case CredentialId():
             return said("sent_with", str(ruling.verdict))
         case _:

@@ -5,14 +5,24 @@ What was said to users is not in them: it lies in ``content``, encoded, and is r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
+
+from msgspec import Struct
 
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.vocabulary import Vocabulary, notification_word, receipt_word
 
 Columns = dict[str, str]
 """The expression of each column, by its name."""
+
+
+class DeclaredType(Struct, frozen=True):
+    """A type of message that an app declares, and whether it is sent to users who have not said."""
+
+    app: str
+    name: str
+    enabled: bool
 
 
 class _Sqlite:
@@ -37,6 +47,19 @@ class _Sqlite:
     def object(self, pairs: str) -> str:
         """Build a JSON object."""
         return f"json_object({pairs})"
+
+    def clock(self, minutes: str) -> str:
+        """Write minutes since midnight as a time of the clock."""
+        return f"substr(time({minutes} * 60, 'unixepoch'), 1, 5)"
+
+    def names(self, name: str, which: str) -> str:
+        """Build a JSON array of names from the rows that *which* says."""
+        return f"(SELECT json_group_array({name}) {which})"
+
+    def said_of(self, objects: str, key: str) -> str:
+        """Read ``enabled`` of what an object of objects has under a key; NULL where it has nothing."""
+        of_key = f"json_each({objects}) AS said WHERE said.key = {key}"
+        return f"(SELECT json_extract(said.value, '$.enabled') FROM {of_key})"  # noqa: S608 - columns of ours
 
     def latest(self, instants: str) -> str:
         """Choose the greatest."""
@@ -70,6 +93,18 @@ class _Postgres(_Sqlite):
         """See _Sqlite."""
         return f"json_build_object({pairs})"
 
+    def clock(self, minutes: str) -> str:
+        """See _Sqlite."""
+        return f"to_char(make_interval(mins => {minutes}::int), 'HH24:MI')"
+
+    def names(self, name: str, which: str) -> str:
+        """See _Sqlite."""
+        return f"(SELECT coalesce(json_agg({name}), '[]') {which})"
+
+    def said_of(self, objects: str, key: str) -> str:
+        """See _Sqlite."""
+        return f"({objects}::json -> {key} ->> 'enabled')::boolean::int"
+
     def latest(self, instants: str) -> str:
         """See _Sqlite."""
         return f"greatest({instants})"
@@ -94,14 +129,20 @@ _TO_DEVICE: Final = (
     f"{_RECEIPT} LEFT JOIN device ON device.app = receipt.app"
     " AND device.user_id = notification.user_id AND device.device_id = receipt.device_id"
 )
+_OF_PROFILE: Final = (
+    "preference LEFT JOIN user_profile ON user_profile.app = preference.app"
+    " AND user_profile.user_id = preference.user_id"
+)
 Named = dict[str, tuple[str, Columns]]
 """The rows and columns of each view, by its name."""
 
 
-def statements(vocabulary: Vocabulary, *, is_postgres: bool, drops: bool = False) -> list[str]:
-    """Write the statements that make the views anew, or that only drop them."""
+def statements(
+    vocabulary: Vocabulary, *, is_postgres: bool, drops: bool = False, types: Sequence[DeclaredType] = ()
+) -> list[str]:
+    """Write the statements that make the views anew, or that only drop them; *types* are those of all apps."""
     engine = _Postgres() if is_postgres else _Sqlite()
-    views = _VIEWS[vocabulary](engine)
+    views = _VIEWS[vocabulary](engine, types)
     names = {view: engine.name(vocabulary, view) for view in views}
     dropped = [f"DROP VIEW IF EXISTS {name};" for name in names.values()]
     if drops:
@@ -115,7 +156,7 @@ def _view(name: str, rows: str, columns: Columns) -> str:
     return f"CREATE VIEW {name} AS SELECT\n    {shown}\nFROM {rows};"
 
 
-def _notify(engine: _Sqlite) -> Named:
+def _notify(engine: _Sqlite, _: Sequence[DeclaredType]) -> Named:
     """Build the views in the words of ``POST /v1/notify``."""
     notifications = {
         "notification_id": _id(engine, "notification.id"),
@@ -168,7 +209,7 @@ def _notify(engine: _Sqlite) -> Named:
     }
 
 
-def _user_api(engine: _Sqlite) -> Named:
+def _user_api(engine: _Sqlite, types: Sequence[DeclaredType]) -> Named:
     """Build the views in the words of the calls under ``/api``."""
     last_tried = _OF_RECEIPTS.format("max(receipt.last_attempt_at)")
     changes = ("notification.finished_at", last_tried, "mark.read_at")
@@ -211,11 +252,38 @@ def _user_api(engine: _Sqlite) -> Named:
         "sent_at": engine.time("receipt.sent_at"),
         "app": "receipt.app",
     }
+    preferences = {
+        "user_id": "preference.user_id",
+        "enabled_types": _enabled_types(engine, types),
+        "quiet_hours_start": engine.clock("preference.quiet_start"),
+        "quiet_hours_end": engine.clock("preference.quiet_end"),
+        "timezone": "user_profile.time_zone",
+        "frequency_limit": "preference.frequency_limit",
+        "updated_at": engine.time("preference.changed_at"),
+        "app": "preference.app",
+    }
     return {
         "notifications": (_READ, notifications),
         "device_tokens": ("device", devices),
         "notification_deliveries": (_TO_DEVICE, deliveries),
+        "user_notification_preferences": (_OF_PROFILE, preferences),
     }
+
+
+def _enabled_types(engine: _Sqlite, types: Sequence[DeclaredType]) -> str:
+    """Write the names of the types that a user wants by some channel: of all that their app declares now."""
+    rows = [f"SELECT {_text(it.app)} AS app, {_text(it.name)} AS name, {int(it.enabled)} AS enabled" for it in types]
+    declared = " UNION ALL ".join(rows) or "SELECT NULL AS app, NULL AS name, 0 AS enabled"
+    said = engine.said_of("preference.types", "declared.name")
+    wanted = f"preference.enabled = 1 AND coalesce({said}, declared.enabled) = 1"
+    return engine.names(
+        "declared.name", f"FROM ({declared}) AS declared WHERE declared.app = preference.app AND {wanted}"
+    )
+
+
+def _text(text: str) -> str:
+    """Write a text as SQL has it."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 _VIEWS: Final = {Vocabulary.NOTIFY: _notify, Vocabulary.USER_API: _user_api}

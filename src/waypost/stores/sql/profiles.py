@@ -14,6 +14,7 @@ from waypost.stores.sql.added import AddedTable
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.transaction import OperationKind, Transaction
+from waypost.stores.sql.user_changes import note_changes
 
 PROFILE: Final = AddedTable(
     "user_profile",
@@ -68,6 +69,7 @@ def _profiles(connection: Connection, app: AppId, users: Sequence[UserId]) -> di
 
 
 def _put(transaction: Transaction, batch: Sequence[tuple[AppId, UserId, Profile, Instant]]) -> list[bool]:
+    note_changes(transaction.connection, [(app, user_id) for app, user_id, *_ in batch])
     return [_put_one(transaction.connection, *each) for each in batch]
 
 
@@ -81,6 +83,7 @@ def _put_one(connection: Connection, app: AppId, user_id: UserId, profile: Profi
 def _change(
     transaction: Transaction, batch: Sequence[tuple[AppId, UserId, ProfileChange, Instant]]
 ) -> list[Profile | None]:
+    note_changes(transaction.connection, [(app, user_id) for app, user_id, *_ in batch])
     return [_change_one(transaction.connection, *each) for each in batch]
 
 

@@ -26,18 +26,21 @@ from waypost.stores.sql.engines import engine_of
 from waypost.stores.sql.erasures import SqlErasures
 from waypost.stores.sql.feed import SqlFeed
 from waypost.stores.sql.feed_secret import SqlFeedSecret
+from waypost.stores.sql.frequency import SqlFrequency
 from waypost.stores.sql.holds import SqlHolds
 from waypost.stores.sql.journal import SqlJournal
 from waypost.stores.sql.keys import SqlKeys
 from waypost.stores.sql.ledger import SqlLedger
 from waypost.stores.sql.notification_reads import SqlNotificationReads
 from waypost.stores.sql.opt_outs import SqlOptOuts
+from waypost.stores.sql.preferences import SqlPreferences
 from waypost.stores.sql.profiles import SqlProfiles
 from waypost.stores.sql.recovery import SqlRecovery
 from waypost.stores.sql.retention import SqlRetention
 from waypost.stores.sql.rollup import SqlRollup
 from waypost.stores.sql.schedules import SqlSchedules
 from waypost.stores.sql.settings import SqlSettings
+from waypost.stores.sql.user_changes import SqlUserChanges
 from waypost.stores.sql.user_events import SqlUserEvents
 from waypost.stores.sql.views import SqlViews
 from waypost.stores.sql.webhook_queue import SqlWebhookQueue
@@ -75,6 +78,9 @@ class Store:
         self.feed_secret = SqlFeedSecret(database)
         self.profiles = SqlProfiles(database)
         self.contact_proofs = SqlContactProofs(database)
+        self.preferences = SqlPreferences(database)
+        self.user_changes = SqlUserChanges(database)
+        self.frequency = SqlFrequency(database)
         self.device_events = SqlDeviceEvents(database)
         self.schedules = SqlSchedules(database)
         self.recovery = SqlRecovery(database)

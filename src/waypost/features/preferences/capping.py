@@ -1,0 +1,58 @@
+"""Capping: each notification that a cap counts is counted before it is sent, and held back where that is too many."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from waypost.channels.inapp.settings import CHANNEL as FEED
+from waypost.domain.capping import Claim, Full, Verdicts
+from waypost.domain.channel import PUSH, Channel
+from waypost.domain.ids import NotificationId
+from waypost.domain.recipient import Recipient
+from waypost.domain.routing import condition_of
+from waypost.domain.settlement import Parked, Suppressed
+from waypost.domain.time import Instant
+from waypost.features.parts import Ground
+from waypost.features.preferences.deciding import FEATURE, FREQUENCY_LIMIT, Facts
+from waypost.pipeline.route import Plan, held_back
+
+
+async def claims(ground: Ground, plans: Sequence[Plan], found: Mapping[NotificationId, Recipient]) -> Sequence[Plan]:
+    """Count what of *plans* has a cap, all in one transaction, and hold back what is over it."""
+    now = ground.clock.now()
+    asked = {n: claim for n, plan in enumerate(plans) if (claim := _claim(ground, plan, found, now)) is not None}
+    if not asked:
+        return plans
+    verdicts = dict(zip(asked, await ground.store.frequency.claim(list(asked.values())), strict=True))
+    return [_held(ground, plan, verdicts[n], now) if n in verdicts else plan for n, plan in enumerate(plans)]
+
+
+def _claim(ground: Ground, plan: Plan, found: Mapping[NotificationId, Recipient], now: Instant) -> Claim | None:
+    notification = plan.item.notification
+    known = found[notification.id].facts.get(FEATURE) if plan.deliveries else None
+    if not isinstance(known, Facts) or known.capped is None:
+        return None
+    channels = frozenset(_family(ground, each.channel) for each in plan.deliveries if each.channel != FEED)
+    if not channels:
+        return None
+    claim = Claim(notification.app, notification.user_id, notification.id, known.capped, channels, now)
+    return claim if claim.is_asked else None
+
+
+def _family(ground: Ground, channel: Channel) -> str:
+    return ground.families.get(channel, PUSH)
+
+
+def _held(ground: Ground, plan: Plan, verdicts: Verdicts, now: Instant) -> Plan:
+    held: dict[int, Suppressed | Parked] = {}
+    for each in plan.deliveries:
+        full = None if each.channel == FEED else verdicts.of(_family(ground, each.channel))
+        if full is not None:
+            held[each.n] = _verdict(full, each.message.expires_at)
+    return held_back(plan, held, now) if held else plan
+
+
+def _verdict(full: Full, expires_at: Instant) -> Suppressed | Parked:
+    if full.until is None:
+        return Suppressed(FREQUENCY_LIMIT)
+    return Parked(condition_of(FREQUENCY_LIMIT), min(full.until, expires_at))

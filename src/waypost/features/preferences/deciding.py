@@ -1,0 +1,185 @@
+"""Deciding: what a user does not want is not sent, and what would come in quiet hours waits for their end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from waypost.channels.inapp.settings import CHANNEL as FEED
+from waypost.config import AppSettings, Config
+from waypost.domain.capping import NO_CAP, Capped, Claim, Verdicts, caps_of
+from waypost.domain.channel import PUSH
+from waypost.domain.content import Kind, Urgency
+from waypost.domain.ids import AppId, NotificationId, UserId
+from waypost.domain.notification import Notification
+from waypost.domain.preferences import NOTHING_SAID, Preferences, PreferenceSettings, TypeSettings, settings_of, wants
+from waypost.domain.profile import zone_of
+from waypost.domain.quiet_hours import Hours, quiet_until
+from waypost.domain.routing import Candidate, Deferred, Noted, Question, Rule, Verdict
+from waypost.domain.settlement import Suppressed
+from waypost.features.parts import Ground
+from waypost.features.preferences.knowing import Known, KnownUsers, User
+
+FEATURE: Final = "preferences"
+PREFERENCE: Final = "preference"
+QUIET_HOURS: Final = "quiet_hours"
+FREQUENCY_LIMIT: Final = "frequency_limit"
+_OURS: Final = "waypost:"
+"""How the callers begin whose notifications are ours: no key has a colon in its name."""
+
+
+class Facts(Struct, frozen=True):
+    """The facts that decide about one notification."""
+
+    said: Preferences
+    kind: str | None
+    settings: TypeSettings
+    zone: ZoneInfo
+    hours: Hours | None
+    """The quiet hours that hold for it."""
+    unknown_zone: str | None = None
+    """The name of the user's time zone, where this machine does not know it."""
+    capped: Capped | None = None
+    """The caps that count it."""
+    full: Verdicts = NO_CAP
+    """The caps that are reached, as far as they were looked at: ``capping.claims`` finds out when it is sent."""
+
+
+def is_declared(config: Config) -> bool:
+    """Tell whether any app says anything of types or preferences."""
+    return any(_has(app) for app in config.apps.values())
+
+
+async def facts(ground: Ground, notifications: Sequence[Notification]) -> Sequence[Facts | None]:
+    """Read what decides about each of *notifications*; None where nothing does."""
+    apps = ground.config.apps
+    meant = [_is_meant(each, apps[each.app]) for each in notifications]
+    users: dict[User, None] = {
+        (each.app, each.user_id): None for each, is_meant in zip(notifications, meant, strict=True) if is_meant
+    }
+    if not users:
+        return [None] * len(notifications)
+    memory = {} if ground.memory is None else ground.memory
+    known = await memory.setdefault(KnownUsers, KnownUsers()).of(ground, users)
+    found = [
+        _facts(each, apps[each.app], known[each.app, each.user_id]) if is_meant else None
+        for each, is_meant in zip(notifications, meant, strict=True)
+    ]
+    return found if ground.memory is not None else await _looked(ground, notifications, found)
+
+
+def _named(notification: Notification) -> tuple[AppId, UserId, NotificationId]:
+    return notification.app, notification.user_id, notification.id
+
+
+async def _looked(
+    ground: Ground, notifications: Sequence[Notification], found: Sequence[Facts | None]
+) -> list[Facts | None]:
+    """Look at the caps of what is only asked about: nothing of it is sent, or counted."""
+    now, channels = ground.clock.now(), frozenset(str(each) for each in ground.families.values())
+    looked: list[Facts | None] = []
+    for each, known in zip(notifications, found, strict=True):
+        claim = None if known is None or known.capped is None else Claim(*_named(each), known.capped, channels, now)
+        if known is None or claim is None or not claim.is_asked:
+            looked.append(known)
+            continue
+        (full,) = await ground.store.frequency.look([claim])
+        looked.append(replace(known, full=full))
+    return looked
+
+
+def _is_meant(notification: Notification, app: AppSettings) -> bool:
+    """Tell whether preferences count: a user is told something, and not by Waypost itself."""
+    content = notification.content
+    is_shown = content.to is None and notification.kind is Kind.VISIBLE
+    return is_shown and not notification.caller.startswith(_OURS) and _has(app)
+
+
+def _has(app: AppSettings) -> bool:
+    return bool(app.types) or app.preferences != _UNSET
+
+
+_UNSET: Final = PreferenceSettings()
+
+
+def _facts(notification: Notification, app: AppSettings, known: Known) -> Facts | None:
+    kind = notification.content.type
+    settings = settings_of(app.types, kind, is_critical=notification.urgency is Urgency.CRITICAL)
+    hours = None if _passes(settings) else known.said.quiet_hours or app.preferences.quiet_hours
+    capped = caps_of(app.preferences, settings, kind, known.said)
+    if hours is None and capped is None and known.said is NOTHING_SAID and settings.enabled and not settings.channels:
+        return None
+    zone = _zone(known.time_zone, app.preferences.time_zone)
+    unknown = known.time_zone if known.time_zone not in (None, zone.key) else None
+    if capped is not None:
+        capped = replace(capped, zone=zone)
+    return Facts(known.said, kind, settings, zone, hours, unknown, capped)
+
+
+def _passes(settings: TypeSettings) -> bool:
+    mode = settings.quiet_hours
+    return mode == "pass" or (mode is None and settings.critical)
+
+
+@lru_cache(maxsize=1_024)
+def _zone(own: str | None, of_app: str) -> ZoneInfo:
+    return zone_of(own, of_app)
+
+
+def _preference(question: Question, candidate: Candidate) -> Verdict | None:
+    """Suppress what the user does not want by this channel; of a critical type, say that it passes."""
+    known = _known(question.recipient.facts)
+    channel = candidate.channel
+    if known is None or channel is None:
+        return None
+    if wants(known.said, known.kind, known.settings, question.families.get(channel, PUSH)):
+        return None
+    return Noted("turned off, but critical") if known.settings.critical else Suppressed(PREFERENCE)
+
+
+def _time_zone(question: Question, _: Candidate) -> Verdict | None:
+    """Say that the app's time zone counts, where the user's is unknown."""
+    known = _known(question.recipient.facts)
+    if known is None or known.unknown_zone is None:
+        return None
+    return Noted(f"{known.unknown_zone} is unknown here: {known.zone.key} counts")
+
+
+def _quiet_hours(question: Question, candidate: Candidate) -> Verdict | None:
+    """Put off, or suppress, what would come in the user's quiet hours; a feed makes no noise."""
+    known = _known(question.recipient.facts)
+    if known is None or known.hours is None or candidate.channel == FEED:
+        return None
+    until = quiet_until(known.hours, known.zone, question.now)
+    if until is None:
+        return None
+    return Suppressed(QUIET_HOURS) if known.settings.quiet_hours == "skip" else Deferred(until)
+
+
+def _frequency_limit(question: Question, candidate: Candidate) -> Verdict | None:
+    """Hold back what is known to be more than a cap allows; a feed disturbs nobody."""
+    known = _known(question.recipient.facts)
+    if known is None or known.full is NO_CAP or candidate.channel in (None, FEED):
+        return None
+    full = known.full.of(question.families.get(candidate.channel, PUSH))
+    if full is None:
+        return None
+    return Suppressed(FREQUENCY_LIMIT) if full.until is None else Deferred(full.until)
+
+
+def _known(of_user: Mapping[str, object]) -> Facts | None:
+    known = of_user.get(FEATURE)
+    return known if isinstance(known, Facts) else None
+
+
+RULES: Final = (
+    Rule(PREFERENCE, _preference),
+    Rule("time_zone", _time_zone),
+    Rule(QUIET_HOURS, _quiet_hours),
+    Rule(FREQUENCY_LIMIT, _frequency_limit),
+)
