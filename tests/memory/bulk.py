@@ -114,7 +114,7 @@ class MemoryBulk:
 
     def _tell(self, row: JobRow, n: int, user: UserId) -> None:
         own = row.recipients[user].variables if row.job.registry is None else {}
-        made = notification_for(row.job, n, user, variables_for(row.job, own))
+        made = notification_for(row.job, n, user, variables_for(row.job, own, user))
         self._store.told[made.id] = Told(row.job.id, made, self._devices(row.job, user))
 
     async def tidy(self, now: Instant, n: int) -> list[tuple[AppId, NotificationId]]:

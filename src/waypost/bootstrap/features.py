@@ -16,6 +16,7 @@ from waypost.features.audit import AUDIT
 from waypost.features.balance import BALANCE
 from waypost.features.bulk import BULK
 from waypost.features.callbacks import CALLBACKS
+from waypost.features.campaigns import CAMPAIGNS
 from waypost.features.contacts import CONTACTS
 from waypost.features.erasure import ERASURE
 from waypost.features.feature import Feature
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 FEATURES: tuple[Feature, ...] = (
     USERS,
     BULK,
+    CAMPAIGNS,
     OPT_OUTS,
     ERASURE,
     AUDIT,

@@ -17,6 +17,7 @@ from waypost.domain.device import Device, Registration
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
 from waypost.domain.notification import Notification, lane_of
+from waypost.domain.personal import of_variant
 from waypost.domain.submission import (
     SCHEDULE_LIMIT_MS,
     STORED_LIMIT_BYTES,
@@ -24,8 +25,10 @@ from waypost.domain.submission import (
     Defaults,
     Submission,
     faults,
+    variant_faults,
 )
 from waypost.domain.time import SECOND_MS, Instant, from_datetime, later
+from waypost.domain.variants import VARIED, Split, Variant, variant_for
 
 ContentCheck = Callable[[Content, Kind], list[Fault]]
 """The check for what one channel could never send, such as a reserved key."""
@@ -36,6 +39,8 @@ class Draft(Struct, frozen=True):
 
     notification: Notification
     claims: tuple[Claim, ...]
+    content: Content
+    """The content with all of its variants; that of the notification is the user's alone."""
 
 
 def draft(
@@ -52,12 +57,13 @@ def draft(
 
     *checks* are those of the channels that its app can send through; *device* is the one that it names by its token.
     """
-    found = faults(submission)
+    found = [*variant_faults(submission), *_faults_of_all(submission)]
     if submission.scheduled_at is not None and from_datetime(submission.scheduled_at) > later(now, SCHEDULE_LIMIT_MS):
         found.append(Fault("scheduled_at", "more than 366 days ahead"))
     found += step_faults(submission.channels, defaults.ttl_s if submission.ttl is None else submission.ttl)
     content = _content(submission, () if found else steps_of(_channels(submission, defaults)))
-    found += [fault for check in checks for fault in check(content, submission.kind)]
+    for said in contents_of(content):
+        found += [fault for check in checks for fault in check(said, submission.kind) if fault not in found]
     if found:
         raise InvalidRequest(tuple(found))
     notification = _notification(submission, content, notification_id, app, caller, defaults, now, device)
@@ -65,7 +71,26 @@ def draft(
     if stored_bytes > STORED_LIMIT_BYTES:
         why = f"{stored_bytes} bytes as stored, at most {STORED_LIMIT_BYTES}"
         raise InvalidRequest((Fault("", why),), ErrorCode.TOO_LARGE)
-    return Draft(notification, _claims(submission, notification, defaults, now))
+    return Draft(notification, _claims(submission, notification, defaults, now), content)
+
+
+def contents_of(content: Content) -> Sequence[Content]:
+    """List what *content* may say: of each of its variants."""
+    if content.split is None:
+        return (content,)
+    return [of_variant(content, each.name) for each in content.split.variants]
+
+
+def _faults_of_all(submission: Submission) -> list[Fault]:
+    """List what is wrong with a submission as each of its variants says it."""
+    if not submission.variants:
+        return faults(submission)
+    found: list[Fault] = []
+    for each in submission.variants:
+        texts = {name: text for name in VARIED if (text := getattr(each, name)) is not None}
+        said = faults(msgspec.structs.replace(submission, **texts))
+        found += [fault for fault in said if fault not in found]
+    return found
 
 
 _stored = msgspec.msgpack.Encoder()
@@ -85,11 +110,14 @@ def _notification(
     scheduled_at = None if submission.scheduled_at is None else from_datetime(submission.scheduled_at)
     if scheduled_at is not None and scheduled_at <= now:
         scheduled_at = None
+    user_id = _user_of(submission, content, device)
+    if content.split is not None:
+        content = of_variant(content, variant_for(content.split, content.campaign or "", user_id))
     return Notification(
         id=notification_id,
         app=app,
         caller=caller,
-        user_id=_user_of(submission, content, device),
+        user_id=user_id,
         content=content,
         created_at=now,
         expires_at=later(scheduled_at or now, ttl_ms),
@@ -139,7 +167,16 @@ def _content(submission: Submission, channels: tuple[ChannelStep, ...]) -> Conte
         channels=channels,
         type=submission.type,
         webhook_url=submission.webhook_url,
+        campaign=submission.campaign,
+        split=_split(submission),
     )
+
+
+def _split(submission: Submission) -> Split | None:
+    if not submission.variants:
+        return None
+    variants = (Variant(**msgspec.structs.asdict(each)) for each in submission.variants)
+    return Split(tuple(variants), submission.holdout)
 
 
 def _claims(submission: Submission, notification: Notification, defaults: Defaults, now: Instant) -> tuple[Claim, ...]:

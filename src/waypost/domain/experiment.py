@@ -1,11 +1,11 @@
 """The statistics of an experiment: whether one variant is better than another, at whatever time somebody looks. Pure.
 
 Users are split by chance with known weights. If two variants are equally good, each success (an open, an action, a
-conversion) is one of either with the odds of these weights, independently of the others, and whatever the rate of
-successes is and however it changes over a day. So the successes of both, in the order in which they come, are tosses of a
-coin of known bias. The evidence against that is the likelihood ratio of a mixture of other biases (a mixture sequential
-probability ratio test, here with a beta distribution); under equality it is a martingale that begins at 1, which exceeds
-1/alpha at any time ever with a probability of at most alpha (Ville 1939). It holds for the counts alone, exactly and
+conversion) is one of either with the odds of these weights, independently of the others, whatever the rate of successes
+is and however it changes over a day. So the successes of both, in the order in which they come, are tosses of a coin of
+known bias. The evidence against that is the likelihood ratio of a mixture of other biases (a mixture sequential
+probability ratio test, here with a beta distribution); under equality it is a martingale that begins at 1, and exceeds
+1/alpha at any time ever with a probability of at most alpha (Ville 1939). It needs the counts alone, and holds exactly,
 without normal approximation, for any number of looks.
 
 Sources: M. Lindon, A. Malek, "Anytime-Valid Inference for Multinomial Count Data", NeurIPS 2022 (arXiv 2011.03567);

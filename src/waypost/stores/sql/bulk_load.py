@@ -117,5 +117,5 @@ def _audience(job: BulkJob, user: tuple[Any, Any], rows: list[Row]) -> Audience:
     devices = [device_of(row) for row in rows]
     if len(devices) > 1:
         devices.sort(key=lambda device: (device.platform, device.device_id))
-    variables = variables_for(job, {} if user[1] is None else _variables(user[1]))
+    variables = variables_for(job, {} if user[1] is None else _variables(user[1]), user[0])
     return Audience(user[0], tuple(devices), variables)
