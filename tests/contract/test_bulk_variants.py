@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+
 import msgspec
 import pytest
 
 from tests.contract.bench import APP, Bench, again
-from tests.contract.bulk_bench import created, job, leased, registered, walked
-from waypost.domain.bulk import BulkJob, JobOrder, Recipient
+from tests.contract.bulk_bench import created, job, leased, registered, taken, users_of, walked
+from waypost.domain.bulk import BulkJob, JobOrder, JobState, Recipient
 from waypost.domain.channel import APNS
 from waypost.domain.content import Content
 from waypost.domain.delivery import Target
 from waypost.domain.ids import DeviceId, UserId
 from waypost.domain.time import HOUR_MS
-from waypost.domain.variants import Split, Variant, variant_for
+from waypost.domain.variants import Part, Split, Variant, variant_for
 from waypost.ports.work import Settled, WorkItem
 
 pytestmark = pytest.mark.asyncio
@@ -64,3 +66,21 @@ async def test_each_recipient_is_told_their_variant_at_each_attempt_and_where_it
     bench.clock.advance(HOUR_MS)
     retried = {item.notification.id: item for item in (await leased(bench)).items}
     assert _said(retried[first.notification.id]) == _said(first)
+
+
+async def test_jobs_on_parts_of_the_registry_tell_everybody_once(bench: Bench) -> None:
+    """Each waits until it is started; a part's pieces leave out who is of another part, also where they lie between."""
+    await registered(bench, *USERS)
+    found: list[str] = []
+    for n, (after, until) in enumerate(itertools.pairwise((0, 20, 60, 100)), start=1):
+        part = Part("spring", after, until)
+        made = await created(bench, msgspec.structs.replace(job(n), part=part, held=True))
+        assert await walked(bench, made) == 0
+        assert await bench.bulk.order(APP, made.id, JobOrder.START, bench.now) is JobState.RUNNING
+        mine = [user for user in USERS if part.has(user)]
+        assert await walked(bench, made, piece=3) == len(mine) > 0
+        lease = await leased(bench)
+        assert users_of(lease) == mine
+        await bench.settle(lease, *(taken(item, bench.now) for item in lease.items))
+        found += mine
+    assert sorted(found) == USERS

@@ -19,7 +19,7 @@ from waypost.domain.ids import AppId, CallerId, NotificationId, UserId, created_
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.personal import Variables, personalised
 from waypost.domain.time import Instant
-from waypost.domain.variants import VARIANT, variant_for
+from waypost.domain.variants import VARIANT, Part, variant_for
 
 JobId = NewType("JobId", bytes)
 """The 16 bytes of a UUIDv7; no two jobs of a store have the same millisecond."""
@@ -120,6 +120,10 @@ class BulkJob(Struct, frozen=True):
     kind: Kind = Kind.VISIBLE
     urgency: Urgency = Urgency.NORMAL
     retry_policy: str | None = None
+    part: Part | None = None
+    """The part of the registry's users that it is for; None is all."""
+    held: bool = False
+    """Whether it waits to be started, as one with a list does."""
 
     @property
     def token_use(self) -> TokenUse:

@@ -50,6 +50,18 @@ class Split(Struct, frozen=True, omit_defaults=True):
         return {each.name: each.weight / total for each in self.variants}
 
 
+class Part(Struct, frozen=True):
+    """A part of all users, drawn by chance: those from *after* up to *until* percent."""
+
+    salt: str
+    after: int
+    until: int
+
+    def has(self, user_id: str) -> bool:
+        """Tell whether a user is in it; each is in exactly one of the parts that bounds cut."""
+        return self.after <= _drawn("part", self.salt, user_id)[0] * 100 < self.until
+
+
 def variant_for(split: Split, campaign: str, user_id: str) -> str:
     """Choose the variant of one user, the same each time: it follows from *campaign* and user alone.
 
@@ -60,12 +72,6 @@ def variant_for(split: Split, campaign: str, user_id: str) -> str:
     if out * 100 < split.holdout:
         return HOLDOUT
     return _at(split.variants, place)
-
-
-def is_in_part(salt: str, user_id: str, after: float, until: float) -> bool:
-    """Tell whether a user is in the part above *after* up to *until* percent of all users, drawn by *salt*."""
-    place = _drawn("part", salt, user_id)[0] * 100
-    return after <= place < until
 
 
 def _at(variants: Sequence[Variant], place: float) -> str:

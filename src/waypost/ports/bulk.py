@@ -81,7 +81,9 @@ class Bulk(Protocol):
     """
 
     async def create(self, job: BulkJob, key: bytes | None, body_hash: bytes) -> JobCreated | JobConflict:
-        """Store *job*; one with a list is ``uploading``, any other runs. Its instant moves on where another has it.
+        """Store *job*; one with a list, or held, is ``uploading``, any other runs.
+
+        Its instant moves on where another has it.
 
         One row, whatever the audience. A *key* that is known gives the first job, or the conflict.
         """

@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 
 from waypost.domain.experiment import ALPHA, Arm, Verdict, log_evidence, result_of
-from waypost.domain.variants import HOLDOUT, Split, Variant, is_in_part, variant_for
+from waypost.domain.variants import HOLDOUT, Part, Split, Variant, variant_for
 
 TWO = Split((Variant("a"), Variant("b")))
 SIMULATIONS = 2_000
@@ -48,8 +48,8 @@ def test_parts_of_the_users_do_not_overlap_and_are_all() -> None:
     bounds = [0, 1, 10, 100]
     for n in range(2_000):
         parts = itertools.pairwise(bounds)
-        assert sum(is_in_part("spring", f"user-{n}", after, until) for after, until in parts) == 1
-    tenth = sum(is_in_part("spring", f"user-{n}", 0, 10) for n in range(20_000))
+        assert sum(Part("spring", after, until).has(f"user-{n}") for after, until in parts) == 1
+    tenth = sum(Part("spring", 0, 10).has(f"user-{n}") for n in range(20_000))
     assert tenth == pytest.approx(2_000, rel=0.1)
 
 

@@ -94,6 +94,8 @@ def read_audience(connection: Connection, job: BulkJob, row: PieceRow) -> Iterat
     devices: list[Row] = []
     user: tuple[Any, Any] | None = None
     for user_id, own, *device in _rows(connection, job, row):
+        if job.part is not None and not job.part.has(user_id):
+            continue
         if user is not None and user[0] != user_id:
             yield _audience(job, user, devices)
             devices = []

@@ -79,13 +79,20 @@ def next_step(connection: Connection, app: AppId, job_id: JobId, most: int, size
         return None
     job, walked_to, pieces = job_of(row), row[9], row[10]
     limit = min(PAGE, PAGE_PER_RECIPIENT * most + PAGE_LEAST)
-    page = [PageRow(*each) for each in _page(connection, row[0], job, walked_to, limit)]
+    page = [_row_of(job, each) for each in _page(connection, row[0], job, walked_to, limit)]
     is_last = sum(each.rows for each in page) < limit
     whole = page if is_last or len(page) == 1 else page[:-1]  # the last user's devices may go on behind the page
     cut, left_out, until = cut_page(whole, walked_to, most, size)
     walked = is_last and until == (whole[-1].user_id if whole else walked_to)
     assert pieces + len(cut) < PIECES_LIMIT, "more pieces than ids can name"
     return WalkStep(row[0], pieces, walked_to, until, walked, tuple(cut), left_out)
+
+
+def _row_of(job: BulkJob, found: tuple[Any, ...]) -> PageRow:
+    row = PageRow(*found)
+    if job.part is None or not row.matches or job.part.has(row.user_id):
+        return row
+    return PageRow(row.user_id, False, row.opted_out, row.rows)
 
 
 def _page(connection: Connection, number: int, job: BulkJob, after: str, limit: int) -> list[tuple[Any, ...]]:

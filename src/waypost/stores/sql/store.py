@@ -13,6 +13,7 @@ from waypost.stores.sql.audit import SqlAudit
 from waypost.stores.sql.balance import SqlBalance
 from waypost.stores.sql.bulk import SqlBulk
 from waypost.stores.sql.bulk_views import SqlBulkViews
+from waypost.stores.sql.campaigns import SqlCampaigns
 from waypost.stores.sql.contact_proofs import SqlContactProofs
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.dedup import SqlDedup
@@ -62,6 +63,7 @@ class Store:
         self.bulk = SqlBulk(database)
         self.bulk_views = SqlBulkViews(database)
         self.opt_outs = SqlOptOuts(database)
+        self.campaigns = SqlCampaigns(database)
         self.feed = SqlFeed(database, clock)
         self.notification_reads = SqlNotificationReads(database, clock)
         self.feed_secret = SqlFeedSecret(database)
