@@ -59,7 +59,12 @@ class Part(Struct, frozen=True):
 
     def has(self, user_id: str) -> bool:
         """Tell whether a user is in it; each is in exactly one of the parts that bounds cut."""
-        return self.after <= _drawn("part", self.salt, user_id)[0] * 100 < self.until
+        return self.after <= place_of(self.salt, user_id) * 100 < self.until
+
+
+def place_of(salt: str, user_id: str) -> float:
+    """Draw the place of a user among all, from 0 up to 1."""
+    return _drawn("part", salt, user_id)[0]
 
 
 def variant_for(split: Split, campaign: str, user_id: str) -> str:

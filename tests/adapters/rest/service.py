@@ -20,6 +20,7 @@ from tests.memory.alerts import MemoryAlerts
 from tests.memory.audit import MemoryAudit
 from tests.memory.balance import MemoryBalance
 from tests.memory.bulk import MemoryBulk, MemoryBulkViews, MemoryOptOuts
+from tests.memory.campaigns import MemoryCampaigns
 from tests.memory.dedup import MemoryDedup
 from tests.memory.device_events import MemoryDeviceEvents
 from tests.memory.devices import MemoryDevices
@@ -123,6 +124,7 @@ class InMemory:
         self.bulk = MemoryBulk(self.data)
         self.bulk_views = MemoryBulkViews(self.data)
         self.opt_outs = MemoryOptOuts(self.data)
+        self.campaigns = MemoryCampaigns()
         self.erasures = MemoryErasures(self.data)
         self.audit = MemoryAudit(self.data)
         self.feed = MemoryFeed(self.data, clock)

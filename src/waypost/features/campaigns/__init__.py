@@ -6,4 +6,5 @@ CAMPAIGNS = Feature(
     name="campaigns",
     docs="One message to many is drafted, approved, forecast and begun slowly; variants of it are compared.",
     parts="waypost.features.campaigns.parts:PARTS",
+    commands={"campaigns": "waypost.cli.campaigns:campaigns"},
 )

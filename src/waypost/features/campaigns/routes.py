@@ -23,8 +23,16 @@ from waypost.entrypoints.rest.parameters import CursorGiven, Limit, identity_in
 from waypost.entrypoints.rest.recipient_lists import recipients_in
 from waypost.entrypoints.rest.recording import record
 from waypost.features.campaigns import ordering
+from waypost.features.campaigns.forecasting import forecast as foresee
 from waypost.features.campaigns.jobs import LIST_PAGE, drafted, records_of
-from waypost.features.campaigns.views import CampaignPage, CampaignView, SubmittedTime, campaign_view
+from waypost.features.campaigns.views import (
+    CampaignPage,
+    CampaignView,
+    ForecastView,
+    SubmittedTime,
+    campaign_view,
+    forecast_view,
+)
 from waypost.features.parts import Ground
 from waypost.ports.audit import Act
 
@@ -144,6 +152,24 @@ async def listed(request: Call, cursor: CursorGiven = None, limit: Limit = 50) -
     return answer(200, CampaignPage(tuple(views), page[-1].name if len(page) == limit else None))
 
 
+@get(
+    "/v1/campaigns/{campaign:str}/forecast",
+    tags=["Campaigns"],
+    summary="Forecast a campaign",
+    operation_id="forecastCampaign",
+    opt=speaks({200: ForecastView}, READS, codes=(_E.NOT_FOUND, _E.WRONG_STATE)),
+)
+async def forecast(request: Call, campaign: PathCampaign) -> Response[bytes]:
+    """Say what a campaign that has not begun would do: whom it would reach by which channel, when, and at what price.
+
+    It takes users through the rules that decide when something is sent: all of a few thousand, a sample of more.
+    """
+    found = await _found(request, campaign)
+    if found.state not in (CampaignState.DRAFT, CampaignState.APPROVED, CampaignState.SCHEDULED):
+        raise WaypostError(f"the campaign is {found.state}", ErrorCode.WRONG_STATE)
+    return answer(200, forecast_view(await foresee(_ground(request), api_of(request).explain, found)))
+
+
 @post(
     "/v1/campaigns/{campaign:str}/approve",
     tags=["Campaigns"],
@@ -259,4 +285,4 @@ def _ground(request: Call) -> Ground:
     return ground
 
 
-ROUTES = [draft, upload, listed, look_up, approve, schedule, start, pause, resume, cancel]
+ROUTES = [draft, upload, listed, look_up, forecast, approve, schedule, start, pause, resume, cancel]

@@ -8,6 +8,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from waypost.domain.campaign import ENDED, Campaign, CampaignState, CampaignSubmission
+from waypost.domain.forecast import Forecast, ForecastChannel, ForecastQuota
 from waypost.domain.ids import NotificationId, format_id
 from waypost.domain.status import NotificationStatus
 from waypost.domain.submission import CampaignName, Moment
@@ -56,6 +57,38 @@ class CampaignPage(Struct, frozen=True):
 
     items: tuple[CampaignView, ...]
     next: Cursor
+
+
+class ForecastView(Struct, frozen=True):
+    """What a campaign would do; counts are estimates from a sample unless it is `exact`."""
+
+    begins_at: Timestamp
+    ends_at: Annotated[Timestamp | None, Meta(description="null where neither a rate nor a limit says how fast it is.")]
+    recipients: int
+    left_out: Annotated[int, Meta(description="Recipients who opted out of bulk sends.")]
+    sampled: int
+    exact: bool
+    users: Annotated[
+        dict[str, int],
+        Meta(description="Users by what becomes of them: `sent`, `held_back`, `suppressed`, `no_targets`, `expired`."),
+    ]
+    channels: tuple[ForecastChannel, ...]
+    held_back: Annotated[dict[str, int], Meta(description="Targets that wait at first, by the rule that says so.")]
+    held_until: Annotated[Timestamp | None, Meta(description="The end of the longest such wait.")]
+    variants: Annotated[dict[str, int], Meta(description="Users by variant.")]
+    dead_tokens: Annotated[
+        int, Meta(description="Deliveries to devices not seen for 270 days, whose tokens are likely to be dead.")
+    ]
+    sms_segments: int
+    sms_price: float
+    quota: tuple[ForecastQuota, ...]
+
+
+def forecast_view(made: Forecast) -> ForecastView:
+    """Describe a forecast."""
+    fields = {name: getattr(made, name) for name in Forecast.__struct_fields__}
+    times = {name: _time(fields[name]) for name in ("begins_at", "ends_at", "held_until")}
+    return ForecastView(**fields | times)
 
 
 _UNSETTLED = (NotificationStatus.PENDING, NotificationStatus.PROCESSING)

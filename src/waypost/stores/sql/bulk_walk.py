@@ -25,7 +25,7 @@ PAGE_PER_RECIPIENT = 4
 PAGE_LEAST = 100
 """The least rows of a page, which is no larger than the recipients that may be enqueued ask for."""
 
-_REGISTRY_PAGE = """\
+REGISTRY_PAGE = """\
 SELECT user_id, max(matches), EXISTS (SELECT 1 FROM opt_out WHERE app = ? AND opt_out.user_id = page.user_id), count(*)
 FROM (SELECT user_id, {matches} AS matches FROM device WHERE app = ? AND user_id > ? ORDER BY user_id LIMIT ?) AS page
 GROUP BY user_id ORDER BY user_id
@@ -99,7 +99,7 @@ def _page(connection: Connection, number: int, job: BulkJob, after: str, limit: 
     if job.registry is None:
         return connection.execute(_LIST_PAGE, (job.app, number, after, limit)).fetchall()
     condition, bound = matching(job.registry, job.token_use)
-    sql = _REGISTRY_PAGE.format(matches=condition)
+    sql = REGISTRY_PAGE.format(matches=condition)
     return connection.execute(sql, (job.app, *bound, job.app, after, limit)).fetchall()
 
 

@@ -67,6 +67,11 @@ _EMPTY: Final = "UPDATE campaign SET listed = 0 WHERE app = ? AND name = ?"
 _RECIPIENTS: Final = """\
 SELECT user_id, variables FROM campaign_recipient WHERE app = ? AND name = ? AND user_id > ? ORDER BY user_id LIMIT ?
 """
+_LISTED_WITH_OPT_OUTS: Final = """\
+SELECT user_id, variables, EXISTS
+(SELECT 1 FROM opt_out WHERE opt_out.app = campaign_recipient.app AND opt_out.user_id = campaign_recipient.user_id)
+FROM campaign_recipient WHERE app = ? AND name = ? AND user_id > ? ORDER BY user_id LIMIT ?
+"""
 _DROP_LIST: Final = """\
 DELETE FROM campaign_recipient WHERE app = ?1 AND name = ?2 AND user_id IN
 (SELECT user_id FROM campaign_recipient WHERE app = ?1 AND name = ?2 ORDER BY user_id LIMIT ?3)
@@ -127,7 +132,14 @@ class SqlCampaigns:
         rows = await self._database.read(
             lambda connection: connection.execute(_RECIPIENTS, (app, name, after, n)).fetchall()
         )
-        return [Recipient(UserId(row[0]), {} if row[1] is None else _variables(row[1])) for row in rows]
+        return [_recipient(*row) for row in rows]
+
+    async def listed(self, app: AppId, name: str, after: str, n: int) -> list[tuple[Recipient, bool]]:
+        """Return at most *n* recipients of a list as ``recipients`` does, each with whether they opted out."""
+        rows = await self._database.read(
+            lambda connection: connection.execute(_LISTED_WITH_OPT_OUTS, (app, name, after, n)).fetchall()
+        )
+        return [(_recipient(row[0], row[1]), bool(row[2])) for row in rows]
 
     async def drop_list(self, app: AppId, name: str, n: int) -> int:
         """Delete at most *n* recipients of a list that is not needed any more; return how many it was."""
@@ -163,6 +175,10 @@ class _More(Struct, frozen=True):
 
 def _read(body: bytes, listed: int) -> Campaign:
     return replace(_campaign(body), listed=listed)
+
+
+def _recipient(user_id: str, variables: bytes | None) -> Recipient:
+    return Recipient(UserId(user_id), {} if variables is None else _variables(variables))
 
 
 def _save(transaction: Transaction, ops: Sequence[_Save]) -> list[bool]:

@@ -32,6 +32,7 @@ from waypost.stores.sql.notification_reads import SqlNotificationReads
 from waypost.stores.sql.opt_outs import SqlOptOuts
 from waypost.stores.sql.profiles import SqlProfiles
 from waypost.stores.sql.recovery import SqlRecovery
+from waypost.stores.sql.registry_walk import SqlRegistryWalk
 from waypost.stores.sql.retention import SqlRetention
 from waypost.stores.sql.settings import SqlSettings
 from waypost.stores.sql.views import SqlViews
@@ -64,6 +65,7 @@ class Store:
         self.bulk_views = SqlBulkViews(database)
         self.opt_outs = SqlOptOuts(database)
         self.campaigns = SqlCampaigns(database)
+        self.registry_walk = SqlRegistryWalk(database)
         self.feed = SqlFeed(database, clock)
         self.notification_reads = SqlNotificationReads(database, clock)
         self.feed_secret = SqlFeedSecret(database)
