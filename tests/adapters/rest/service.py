@@ -223,7 +223,7 @@ class Service:
         )
 
     def _ground(self, settings: Any) -> Ground:
-        config = Config(apps={DEMO: AppSettings()})
+        config = Config(apps={DEMO: AppSettings(), OTHER: AppSettings()})
         return Ground(self.stores, self.work, self.devices, self.clock, self.telemetry, config, settings, live=self.hub)
 
     @property

@@ -144,7 +144,7 @@ CALLS: Mapping[str, Answers] = {
     "POST /v1/users/{user_id}/contacts/{kind}/verify": Answers(404, 404, 404, body={"code": "123456"}),
     "POST /v1/users/{user_id}/contacts/{kind}/send-code": Answers(404, 404, 404),
     "DELETE /v1/users/{user_id}": Answers(202, 202),
-    "PUT /v1/users/{user_id}": Answers(200, 200, body={"locale": "de-CH"}),
+    "PUT /v1/users/{user_id}": Answers(200, 201, body={"locale": "de-CH"}),
     "PATCH /v1/users/{user_id}": Answers(200, 200, body={"locale": "de-CH"}),
     "GET /v1/users/{user_id}": Answers(200, 200),
     "GET /v1/audit": Answers(200, 200),
