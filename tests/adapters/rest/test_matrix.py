@@ -115,7 +115,7 @@ CALLS: Mapping[str, Answers] = {
     "POST /v1/bulk/{job_id}/pause": Answers(200, 404),
     "POST /v1/bulk/{job_id}/resume": Answers(200, 404),
     "POST /v1/bulk/{job_id}/cancel": Answers(200, 404),
-    "PUT /v1/campaigns/{campaign}": Answers(200, 201, body={"notification": {"title": "Hi"}, "upload": True}),
+    "PUT /v1/campaigns/{campaign}": Answers(400, 400, body={"notification": {"title": "to nobody"}}),
     "PUT /v1/campaigns/{campaign}/recipients": Answers(200, 404, body=b'{"user_id": "user-1"}'),
     "GET /v1/campaigns": Answers(200, 200),
     "GET /v1/campaigns/{campaign}": Answers(200, 404),
