@@ -14,12 +14,15 @@ from typing import Any
 import psycopg
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 from psycopg import sql
 
 from scripts.services.postgres import Postgres
 from scripts.services.shared import Shared
 from tests.contract.balanced import check_balance
-from tests.contract.bench import Bench, begin_ids
+from tests.contract.bench import APP, Bench, begin_ids
+from tests.contract.bulk_bench import registered
+from tests.contract.campaign_bench import USERS, CampaignBench
 from tests.contract.claims import ClaimsUnderTest
 from tests.contract.clock import START
 from tests.contract.copied import copied_under_test
@@ -32,6 +35,7 @@ from tests.contract.sql import SqlUnderTest, settings_of
 from tests.contract.stores import MemoryUnderTest, StoreUnderTest
 from tests.engines import BuildSchema, beside, postgres_template, run_sql
 from waypost.bootstrap.features import tables
+from waypost.config import AppSettings, Config
 from waypost.ports.promises import Promise
 from waypost.stores.sql.database import prepare
 
@@ -260,3 +264,13 @@ def timed_store() -> StoreUnderTest:
 async def bench(store: StoreUnderTest) -> Bench:
     """One worker on an empty store."""
     return Bench(store, (await store.open_workers(1))[0])
+
+
+@pytest_asyncio.fixture
+async def campaign_bench(ledger_store: SqlUnderTest) -> CampaignBench:
+    """An empty store with devices of all users."""
+    (worker,) = await ledger_store.open_workers(1)
+    made = CampaignBench(ledger_store, worker)
+    made.ground = replace(ledger_store.ground_of(worker), config=Config(apps={APP: AppSettings()}))
+    await asyncio.gather(*(registered(made, user) for user in USERS))
+    return made

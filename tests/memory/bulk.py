@@ -46,7 +46,7 @@ class MemoryBulk:
         if job.created_at <= newest:
             at = Instant(newest + 1)
             job = msgspec.structs.replace(job, id=JobId(at.to_bytes(6, "big") + job.id[6:]), created_at=at)
-        state = JobState.UPLOADING if job.registry is None else JobState.RUNNING
+        state = JobState.UPLOADING if job.registry is None or job.held else JobState.RUNNING
         row = self._store.jobs[job.id] = JobRow(job, state, key, body_hash)
         return JobCreated(_record(self._store, row))
 
@@ -103,6 +103,8 @@ class MemoryBulk:
         return {device.user_id for device in self._store.devices.values() if device.app == row.job.app}
 
     def _chosen(self, row: JobRow, user: UserId) -> bool:
+        if row.job.part is not None and not row.job.part.has(user):
+            return False
         return row.job.registry is None or bool(self._devices(row.job, user))
 
     def _devices(self, job: BulkJob, user: UserId) -> tuple[Device, ...]:
@@ -114,7 +116,7 @@ class MemoryBulk:
 
     def _tell(self, row: JobRow, n: int, user: UserId) -> None:
         own = row.recipients[user].variables if row.job.registry is None else {}
-        made = notification_for(row.job, n, user, variables_for(row.job, own))
+        made = notification_for(row.job, n, user, variables_for(row.job, own, user))
         self._store.told[made.id] = Told(row.job.id, made, self._devices(row.job, user))
 
     async def tidy(self, now: Instant, n: int) -> list[tuple[AppId, NotificationId]]:

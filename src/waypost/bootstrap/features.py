@@ -17,6 +17,7 @@ from waypost.features.audit import AUDIT
 from waypost.features.balance import BALANCE
 from waypost.features.bulk import BULK
 from waypost.features.callbacks import CALLBACKS
+from waypost.features.campaigns import CAMPAIGNS
 from waypost.features.contacts import CONTACTS
 from waypost.features.erasure import ERASURE
 from waypost.features.feature import Feature
@@ -59,6 +60,7 @@ FEATURES: tuple[Feature, ...] = (
     USERS,
     PREFERENCES,
     BULK,
+    CAMPAIGNS,
     OPT_OUTS,
     ERASURE,
     AUDIT,

@@ -169,6 +169,33 @@ class AsyncClient:
         answer: Json = await self._answer(calls.order_bulk(job_id, order))
         return answer
 
+    async def put_campaign(self, name: str, campaign: Json) -> Json:
+        """Draft a campaign, or change it; what it may hold is in the reference."""
+        answer: Json = await self._answer(calls.put_campaign(name, campaign))
+        return answer
+
+    async def upload_campaign(
+        self, name: str, recipients: bytes | BinaryIO, media: str = "application/x-ndjson"
+    ) -> Json:
+        """Add to the list of a draft: NDJSON or CSV (``text/csv``), a file as it is read."""
+        answer: Json = await self._answer(calls.upload_campaign(name, recipients, media))
+        return answer
+
+    async def campaign(self, name: str, question: str | None = None) -> Json:
+        """Get a campaign, or its ``forecast`` or ``results``."""
+        answer: Json = await self._answer(calls.campaign(name, question))
+        return answer
+
+    async def campaigns(self, **query: str | int | None) -> Json:
+        """List a page of campaigns by name (limit, cursor)."""
+        answer: Json = await self._answer(calls.campaigns(**query))
+        return answer
+
+    async def order_campaign(self, name: str, order: str, at: str | None = None) -> Json:
+        """Order a campaign to ``approve``, ``schedule`` at a time, ``start``, ``pause``, ``resume`` or ``cancel``."""
+        answer: Json = await self._answer(calls.order_campaign(name, order, at))
+        return answer
+
     async def opt_out(self, user_id: str) -> Json:
         """Opt a user out of bulk sends."""
         answer: Json = await self._answer(calls.opt_out(user_id))

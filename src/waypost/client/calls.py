@@ -146,6 +146,32 @@ def order_bulk(job_id: str, order: str) -> ClientRequest:
     return ClientRequest("POST", f"/v1/bulk/{_part(job_id)}/{_part(order)}")
 
 
+def put_campaign(name: str, campaign: Json) -> ClientRequest:
+    """Draft a campaign, or change it; the fields are those of ``PUT /v1/campaigns/{campaign}`` in the reference."""
+    return ClientRequest("PUT", f"/v1/campaigns/{_part(name)}", _encode(campaign))
+
+
+def upload_campaign(name: str, recipients: bytes | BinaryIO, media: str) -> ClientRequest:
+    """Add to the list of a draft: ``application/x-ndjson`` or ``text/csv``."""
+    return ClientRequest("PUT", f"/v1/campaigns/{_part(name)}/recipients", recipients, media, is_repeatable=False)
+
+
+def campaign(name: str, question: str | None = None) -> ClientRequest:
+    """Get a campaign, or its ``forecast`` or ``results``."""
+    return ClientRequest("GET", f"/v1/campaigns/{_part(name)}" + (f"/{_part(question)}" if question else ""))
+
+
+def campaigns(**query: str | int | None) -> ClientRequest:
+    """List a page of campaigns by name (limit, cursor)."""
+    return ClientRequest("GET", "/v1/campaigns" + _query(query))
+
+
+def order_campaign(name: str, order: str, at: str | None = None) -> ClientRequest:
+    """Order a campaign to ``approve``, ``schedule`` (with a time), ``start``, ``pause``, ``resume`` or ``cancel``."""
+    body = b"" if at is None else _encode({"at": at})
+    return ClientRequest("POST", f"/v1/campaigns/{_part(name)}/{_part(order)}", body)
+
+
 def opt_out(user_id: str) -> ClientRequest:
     """Opt a user out of bulk sends."""
     return ClientRequest("PUT", f"/v1/users/{_part(user_id)}/bulk-opt-out", b"")

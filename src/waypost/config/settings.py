@@ -108,6 +108,15 @@ class ContactSettings(Struct, frozen=True, kw_only=True):
     """The most codes to one address an hour (UTC)."""
 
 
+class CampaignSettings(Struct, frozen=True, kw_only=True):
+    """What campaigns of an app need, and what they cost."""
+
+    approval: bool = False
+    """Whether a campaign begins only after another caller than who changed it last has approved it."""
+    sms_price: Annotated[float, Meta(ge=0)] = 0.0
+    """The price of one SMS segment, in whatever currency, for the forecast."""
+
+
 class AppSettings(Struct, frozen=True, kw_only=True):
     """An app: one product whose users are notified."""
 
@@ -144,6 +153,8 @@ class AppSettings(Struct, frozen=True, kw_only=True):
     """The types of message that users can choose from, by name."""
     preferences: PreferenceSettings = PreferenceSettings()
     """What holds of all types."""
+    campaigns: CampaignSettings = CampaignSettings()
+    """How campaigns begin."""
 
 
 class LaneSettings(Struct, frozen=True, kw_only=True):

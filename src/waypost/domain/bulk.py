@@ -19,6 +19,7 @@ from waypost.domain.ids import AppId, CallerId, NotificationId, UserId, created_
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.personal import Variables, personalised
 from waypost.domain.time import Instant
+from waypost.domain.variants import VARIANT, Part, variant_for
 
 JobId = NewType("JobId", bytes)
 """The 16 bytes of a UUIDv7; no two jobs of a store have the same millisecond."""
@@ -119,6 +120,10 @@ class BulkJob(Struct, frozen=True):
     kind: Kind = Kind.VISIBLE
     urgency: Urgency = Urgency.NORMAL
     retry_policy: str | None = None
+    part: Part | None = None
+    """The part of the registry's users that it is for; None is all."""
+    held: bool = False
+    """Whether it waits to be started, as one with a list does."""
 
     @property
     def token_use(self) -> TokenUse:
@@ -217,7 +222,11 @@ def notification_for(job: BulkJob, piece: int, user_id: UserId, variables: Varia
     )
 
 
-def variables_for(job: BulkJob, own: Variables) -> dict[str, str] | None:
-    """Return the values of the placeholders for one recipient; None where the content has no placeholders."""
+def variables_for(job: BulkJob, own: Variables, user_id: UserId) -> dict[str, str] | None:
+    """Return the variant and the values of the placeholders for one recipient; None where all are told the same."""
+    split = job.content.split
+    if not job.names and split is None:
+        return None
     given = {**job.defaults, **own}
-    return {name: given[name] for name in job.names if name in given} if job.names else None
+    values = {name: given[name] for name in job.names if name in given}
+    return values if split is None else values | {VARIANT: variant_for(split, job.content.campaign or "", user_id)}

@@ -19,7 +19,9 @@ from waypost.domain.ids import AppId, CallerId, NotificationId, UserId
 from waypost.domain.personal import NAME, names_in, personalised, placeholder_faults
 from waypost.domain.submission import (
     Badge,
+    CampaignName,
     Defaults,
+    Holdout,
     Identity,
     Line,
     Link,
@@ -27,6 +29,7 @@ from waypost.domain.submission import (
     Seconds,
     Submission,
     SubmittedAction,
+    SubmittedVariants,
     Tags,
     Word,
 )
@@ -72,6 +75,11 @@ class BulkMessage(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     channels: Annotated[SubmittedChannels, Meta(description="The channels to send by, as in a single one.")] = ()
     retry_policy: Text | None = None
     tags: Tags = ()
+    campaign: Annotated[
+        CampaignName | None, Meta(description="Your own name for what its results are counted under.")
+    ] = None
+    variants: SubmittedVariants = ()
+    holdout: Holdout = 0
 
 
 class BulkRegistry(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -127,10 +135,11 @@ def draft_job(
     """Build the job that a submission asks for; InvalidRequest carries every fault found."""
     message = {name: getattr(asked.notification, name) for name in asked.notification.__struct_fields__}
     try:
-        made = draft(Submission(user_id=_NOBODY, **message), new_id, app, caller, defaults, now, checks).notification
+        made = draft(Submission(user_id=_NOBODY, **message), new_id, app, caller, defaults, now, checks)
     except InvalidRequest as invalid:
         inside = tuple(Fault(f"notification.{fault.path}".rstrip("."), fault.why) for fault in invalid.faults)
         raise InvalidRequest(inside, invalid.code) from None
+    told = made.notification
     found = list(_faults(asked, made.content))
     if found:
         raise InvalidRequest(tuple(found))
@@ -142,15 +151,15 @@ def draft_job(
         caller=caller,
         content=content,
         created_at=now,
-        expires_at=made.expires_at,
-        ttl_ms=made.ttl_ms,
+        expires_at=told.expires_at,
+        ttl_ms=told.ttl_ms,
         registry=None if asked.registry is None else _filter(asked.registry),
         names=tuple(sorted(names_in(made.content))) if asked.registry is None else (),
         defaults=own,
         rate=asked.rate,
-        kind=made.kind,
-        urgency=made.urgency,
-        retry_policy=made.retry_policy,
+        kind=told.kind,
+        urgency=told.urgency,
+        retry_policy=told.retry_policy,
     )
 
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from waypost.domain.audience import Audience
 from waypost.domain.channel import Channel
 from waypost.domain.channel_steps import ChannelStep
+from waypost.domain.variants import Split
 from waypost.domain.words import Words
 
 
@@ -92,6 +93,12 @@ class Content(Struct, frozen=True, omit_defaults=True):
     """The URL that is told of its status changes; a secret."""
     tags: tuple[str, ...] = ()
     """What it is about, in the app's own words: by each its user's feed can be listed."""
+    campaign: str | None = None
+    """The name under which its results are counted, in the app's own words."""
+    split: Split | None = None
+    """The variants of what is said to many; None in what is said to one."""
+    variant: str | None = None
+    """The variant that this is."""
 
 
 UNREADABLE = Content(category="unreadable")

@@ -18,6 +18,7 @@ from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
 from waypost.domain.local_time import UTC_NAME, instant_at, parse_local
 from waypost.domain.notification import Notification, lane_of
+from waypost.domain.personal import of_variant
 from waypost.domain.submission import (
     SCHEDULE_LIMIT_MS,
     STORED_LIMIT_BYTES,
@@ -25,8 +26,10 @@ from waypost.domain.submission import (
     Defaults,
     Submission,
     faults,
+    variant_faults,
 )
 from waypost.domain.time import SECOND_MS, Instant, from_datetime, later
+from waypost.domain.variants import VARIED, Split, Variant, variant_for
 
 ContentCheck = Callable[[Content, Kind], list[Fault]]
 """The check for what one channel could never send, such as a reserved key."""
@@ -37,6 +40,8 @@ class Draft(Struct, frozen=True):
 
     notification: Notification
     claims: tuple[Claim, ...]
+    content: Content
+    """The content with all of its variants; that of the notification is the user's alone."""
 
 
 def draft(  # noqa: PLR0913 - all that decides what becomes of a submission
@@ -56,13 +61,14 @@ def draft(  # noqa: PLR0913 - all that decides what becomes of a submission
     *checks* are those of the channels that its app can send through; *device* is the one that it names by its token;
     *zone* is the one in which a local time is meant.
     """
-    found = faults(submission)
+    found = [*variant_faults(submission), *_faults_of_all(submission)]
     due_at = None if found else _due_at(submission, zone)
     if due_at is not None and due_at > later(now, SCHEDULE_LIMIT_MS):
         found.append(Fault("scheduled_at" if submission.send_at is None else "send_at", TOO_FAR))
     found += step_faults(submission.channels, defaults.ttl_s if submission.ttl is None else submission.ttl)
     content = _content(submission, () if found else steps_of(_channels(submission, defaults)))
-    found += [fault for check in checks for fault in check(content, submission.kind)]
+    for said in contents_of(content):
+        found += [fault for check in checks for fault in check(said, submission.kind) if fault not in found]
     if found:
         raise InvalidRequest(tuple(found))
     notification = _notification(
@@ -72,7 +78,26 @@ def draft(  # noqa: PLR0913 - all that decides what becomes of a submission
     if stored_bytes > STORED_LIMIT_BYTES:
         why = f"{stored_bytes} bytes as stored, at most {STORED_LIMIT_BYTES}"
         raise InvalidRequest((Fault("", why),), ErrorCode.TOO_LARGE)
-    return Draft(notification, _claims(submission, notification, defaults, now))
+    return Draft(notification, _claims(submission, notification, defaults, now), content)
+
+
+def contents_of(content: Content) -> Sequence[Content]:
+    """List what *content* may say: of each of its variants."""
+    if content.split is None:
+        return (content,)
+    return [of_variant(content, each.name) for each in content.split.variants]
+
+
+def _faults_of_all(submission: Submission) -> list[Fault]:
+    """List what is wrong with a submission as each of its variants says it."""
+    if not submission.variants:
+        return faults(submission)
+    found: list[Fault] = []
+    for each in submission.variants:
+        texts = {name: text for name in VARIED if (text := getattr(each, name)) is not None}
+        said = faults(msgspec.structs.replace(submission, **texts))
+        found += [fault for fault in said if fault not in found]
+    return found
 
 
 TOO_FAR: Final = "more than 366 days ahead"
@@ -88,11 +113,14 @@ def _notification(
     times: _Times,
     device: Device | Registration | None,
 ) -> Notification:
+    user_id = _user_of(submission, content, device)
+    if content.split is not None:
+        content = of_variant(content, variant_for(content.split, content.campaign or "", user_id))
     return Notification(
         id=notification_id,
         app=app,
         caller=caller,
-        user_id=_user_of(submission, content, device),
+        user_id=user_id,
         content=content,
         created_at=times.created_at,
         expires_at=later(times.scheduled_at or times.created_at, times.ttl_ms),
@@ -160,7 +188,16 @@ def _content(submission: Submission, channels: tuple[ChannelStep, ...]) -> Conte
         type=submission.type,
         webhook_url=submission.webhook_url,
         tags=tuple(dict.fromkeys(submission.tags)),
+        campaign=submission.campaign,
+        split=_split(submission),
     )
+
+
+def _split(submission: Submission) -> Split | None:
+    if not submission.variants:
+        return None
+    variants = (Variant(**msgspec.structs.asdict(each)) for each in submission.variants)
+    return Split(tuple(variants), submission.holdout)
 
 
 def _claims(submission: Submission, notification: Notification, defaults: Defaults, now: Instant) -> tuple[Claim, ...]:

@@ -1,21 +1,21 @@
-"""Placeholders: ``{{name}}`` in a bulk job's content, filled in for each recipient: text for text, nothing is run."""
+"""What one recipient is told: a variant, and ``{{name}}`` filled in for each: text for text, nothing is run."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from waypost.domain.content import Content
 from waypost.domain.errors import Fault
+from waypost.domain.variants import VARIANT, VARIED, Variant
 
 Variables = Mapping[str, str]
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _PLACEHOLDER = re.compile(r"\{\{ *([A-Za-z_][A-Za-z0-9_]{0,63}) *\}\}")
-_TEXTS = ("title", "subtitle", "body", "image", "icon", "link")
 
 
 def names_in(content: Content) -> frozenset[str]:
@@ -33,13 +33,34 @@ def placeholder_faults(content: Content) -> list[Fault]:
 
 
 def personalised(content: Content, variables: Variables) -> Content:
-    """Replace each placeholder of *content* once: braces that a value brings along stay as they are."""
+    """Choose the variant, and replace each placeholder once: braces that a value brings along stay as they are.
+
+    Without a variant among *variables* all of them stay, filled.
+    """
+    if content.split is not None and (chosen := variables.get(VARIANT)) is not None:
+        content = of_variant(content, chosen)
+        if len(variables) == 1:
+            return content
 
     def fill(text: str) -> str:
         return _PLACEHOLDER.sub(lambda found: variables.get(found[1], ""), text) if "{{" in text else text
 
-    filled: dict[str, Any] = {name: fill(text) for name in _TEXTS if (text := getattr(content, name))}
-    return msgspec.structs.replace(content, data=_filled(content.data, fill), **filled)
+    filled = _texts_filled(content, fill)
+    if content.split is not None:
+        variants = tuple(replace(each, **_texts_filled(each, fill)) for each in content.split.variants)
+        filled["split"] = replace(content.split, variants=variants)
+    return replace(content, data=_filled(content.data, fill), **filled)
+
+
+def of_variant(content: Content, variant: str) -> Content:
+    """Return what *content* says to those of one variant; its own texts where it has none of that name."""
+    own = next((each for each in content.split.variants if each.name == variant), None) if content.split else None
+    texts = {} if own is None else {name: text for name in VARIED if (text := getattr(own, name)) is not None}
+    return replace(content, split=None, variant=variant, **texts)
+
+
+def _texts_filled(said: Content | Variant, fill: Callable[[str], str]) -> dict[str, Any]:
+    return {name: fill(text) for name in VARIED if (text := getattr(said, name))}
 
 
 def _filled(value: Any, fill: Any) -> Any:
@@ -55,10 +76,9 @@ def _filled(value: Any, fill: Any) -> Any:
 
 
 def _texts(content: Content) -> Iterator[tuple[str, str]]:
-    for name in _TEXTS:
-        text = getattr(content, name)
-        if text:
-            yield name, text
+    variants = () if content.split is None else content.split.variants
+    for at, said in (("", content), *((f"variants[{n}].", each) for n, each in enumerate(variants))):
+        yield from ((f"{at}{name}", text) for name in VARIED if (text := getattr(said, name)))
     level: list[tuple[str, Any]] = [("data", content.data)]
     while level:
         path, value = level.pop()

@@ -18,6 +18,7 @@ from waypost.domain.retry import POLICIES
 from waypost.domain.submitted_device import SubmittedAddress
 from waypost.domain.text import Text
 from waypost.domain.time import DAY_MS
+from waypost.domain.variants import HOLDOUT, HOLDOUT_LIMIT, VARIANTS_LIMIT, WEIGHT_LIMIT
 
 STORED_LIMIT_BYTES = 64 * 1024
 TTL_LIMIT_S = 28 * 86_400
@@ -53,6 +54,36 @@ class SubmittedAction(Struct, frozen=True, forbid_unknown_fields=True):
     title: Word
     link: Link | None = None
     icon: Link | None = None
+
+
+VariantName = Annotated[str, Meta(min_length=1, max_length=50, pattern=NO_CONTROLS, examples=["short"])]
+CampaignName = Annotated[str, Meta(min_length=1, max_length=100, pattern=NO_CONTROLS, examples=["spring-sale"])]
+
+
+class SubmittedVariant(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A variant: the texts that it has in place of those beside it."""
+
+    name: VariantName
+    weight: Annotated[int, Meta(ge=1, le=WEIGHT_LIMIT, description="Its share of the users, beside the others'.")] = 1
+    title: Line | None = None
+    subtitle: Line | None = None
+    body: str | None = None
+    image: Link | None = None
+    icon: Link | None = None
+    link: Link | None = None
+
+
+SubmittedVariants = Annotated[
+    tuple[SubmittedVariant, ...],
+    Meta(
+        max_length=VARIANTS_LIMIT,
+        description="What is said to one part of the users in place of the texts; the first is what others are compared"
+        " with. A user has the same variant of a `campaign` each time.",
+    ),
+]
+Holdout = Annotated[
+    int, Meta(ge=0, le=HOLDOUT_LIMIT, description="Percent of the users who are told nothing, for comparison.")
+]
 
 
 class SubmittedBroadcast(Struct, frozen=True, forbid_unknown_fields=True):
@@ -149,6 +180,11 @@ class Submission(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
         ),
     ] = None
     tags: Tags = ()
+    campaign: Annotated[
+        CampaignName | None, Meta(description="Your own name for what its results are counted under.")
+    ] = None
+    variants: SubmittedVariants = ()
+    holdout: Holdout = 0
 
 
 class ContentSubmission(Submission, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -208,6 +244,21 @@ def faults(submission: Submission) -> list[Fault]:
     if submission.device_ids and len(set(submission.device_ids)) != len(submission.device_ids):
         found.append(Fault("device_ids", "names a device twice"))
     return found
+
+
+def variant_faults(submission: Submission) -> Iterator[Fault]:
+    """List what is wrong with the split of the users among variants."""
+    names = [each.name for each in submission.variants]
+    if (names or submission.holdout) and submission.campaign is None:
+        yield Fault("campaign", "required: who gets which variant follows from it and the user")
+    if len(set(names)) != len(names):
+        yield Fault("variants", "two have the same name")
+    if HOLDOUT in names:
+        yield Fault("variants", f"{HOLDOUT} is the name of those who are told nothing")
+    if names and (submission.to is not None or submission.device is not None):
+        yield Fault("variants", "are a user's; leave them out")
+    if submission.holdout and not names:
+        yield Fault("holdout", "needs variants: one is enough")
 
 
 def _recipient_faults(submission: Submission) -> Iterator[Fault]:

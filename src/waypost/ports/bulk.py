@@ -7,7 +7,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from waypost.domain.bulk import BulkJob, JobId, JobOrder, JobState, Recipient
+from waypost.domain.bulk import BulkJob, JobId, JobOrder, JobState, Recipient, RegistryFilter
+from waypost.domain.device import Device, TokenUse
 from waypost.domain.ids import AppId, NotificationId, UserId
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
@@ -68,6 +69,16 @@ class Enqueued(Struct, frozen=True):
     """Whether the end was reached."""
 
 
+class RegistryPage(Struct, frozen=True):
+    """A page of users of the registry whom a filter finds."""
+
+    found: Sequence[tuple[UserId, bool]]
+    """Each with whether they opted out."""
+    until: UserId
+    """The last user looked at."""
+    is_last: bool
+
+
 class RecipientRecord(Struct, frozen=True):
     """The state of one user in a job; the id is known once they are enqueued."""
 
@@ -81,7 +92,9 @@ class Bulk(Protocol):
     """
 
     async def create(self, job: BulkJob, key: bytes | None, body_hash: bytes) -> JobCreated | JobConflict:
-        """Store *job*; one with a list is ``uploading``, any other runs. Its instant moves on where another has it.
+        """Store *job*; one with a list, or held, is ``uploading``, any other runs.
+
+        Its instant moves on where another has it.
 
         One row, whatever the audience. A *key* that is known gives the first job, or the conflict.
         """
@@ -138,6 +151,20 @@ class BulkViews(Protocol):
 
     async def recipient(self, app: AppId, job: JobId, user_id: UserId) -> RecipientRecord | None:
         """Return the state of one user in a job; None where they are no recipient of it, or no such job is known."""
+        ...
+
+
+class Registry(Protocol):
+    """The reads of whom a filter of the registry finds, before there is a job."""
+
+    async def page(self, app: AppId, registry: RegistryFilter, use: TokenUse, after: UserId, n: int) -> RegistryPage:
+        """Return whom at most *n* devices after a user belong to."""
+        ...
+
+    async def of(
+        self, app: AppId, registry: RegistryFilter, use: TokenUse, users: Sequence[UserId]
+    ) -> dict[UserId, tuple[Device, ...]]:
+        """Return the devices of *users* that the filter finds."""
         ...
 
 

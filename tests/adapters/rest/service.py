@@ -21,6 +21,7 @@ from tests.memory.analytics import MemoryAnalytics, MemoryUserEvents
 from tests.memory.audit import MemoryAudit
 from tests.memory.balance import MemoryBalance
 from tests.memory.bulk import MemoryBulk, MemoryBulkViews, MemoryOptOuts
+from tests.memory.campaigns import MemoryCampaigns
 from tests.memory.dedup import MemoryDedup
 from tests.memory.device_events import MemoryDeviceEvents
 from tests.memory.devices import MemoryDevices
@@ -127,6 +128,7 @@ class InMemory:
         self.bulk = MemoryBulk(self.data)
         self.bulk_views = MemoryBulkViews(self.data)
         self.opt_outs = MemoryOptOuts(self.data)
+        self.campaigns = MemoryCampaigns()
         self.erasures = MemoryErasures(self.data)
         self.audit = MemoryAudit(self.data)
         self.feed = MemoryFeed(self.data, clock)
@@ -236,6 +238,8 @@ class Service:
         config = Config(apps={DEMO: AppSettings()})
         stores = self.stores, self.work, self.devices, self.clock
         return Ground(*stores, self.telemetry, config, settings, live=self.hub, door=self.door)
+        config = Config(apps={DEMO: AppSettings(), OTHER: AppSettings()})
+        return Ground(self.stores, self.work, self.devices, self.clock, self.telemetry, config, settings, live=self.hub)
 
     @property
     def store(self) -> MemoryStore:

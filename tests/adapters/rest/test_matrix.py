@@ -115,6 +115,17 @@ CALLS: Mapping[str, Answers] = {
     "POST /v1/bulk/{job_id}/pause": Answers(200, 404),
     "POST /v1/bulk/{job_id}/resume": Answers(200, 404),
     "POST /v1/bulk/{job_id}/cancel": Answers(200, 404),
+    "PUT /v1/campaigns/{campaign}": Answers(400, 400, body={"notification": {"title": "to nobody"}}),
+    "PUT /v1/campaigns/{campaign}/recipients": Answers(200, 404, body=b'{"user_id": "user-1"}'),
+    "GET /v1/campaigns": Answers(200, 200),
+    "GET /v1/campaigns/{campaign}": Answers(200, 404),
+    "GET /v1/campaigns/{campaign}/forecast": Answers(200, 404),
+    "POST /v1/campaigns/{campaign}/approve": Answers(200, 404),
+    "POST /v1/campaigns/{campaign}/schedule": Answers(200, 404, body={"at": "2030-01-31T09:00:00Z"}),
+    "POST /v1/campaigns/{campaign}/start": Answers(200, 404),
+    "POST /v1/campaigns/{campaign}/pause": Answers(409, 404),
+    "POST /v1/campaigns/{campaign}/resume": Answers(409, 404),
+    "POST /v1/campaigns/{campaign}/cancel": Answers(200, 404),
     "PUT /v1/users/{user_id}/bulk-opt-out": Answers(204, 204, 404),
     "GET /v1/users/{user_id}/bulk-opt-out": Answers(200, 200, 404),
     "DELETE /v1/users/{user_id}/bulk-opt-out": Answers(204, 204, 404),
@@ -135,6 +146,9 @@ CALLS: Mapping[str, Answers] = {
     "POST /v1/users/{user_id}/contacts/{kind}/verify": Answers(404, 404, 404, body={"code": "123456"}),
     "POST /v1/users/{user_id}/contacts/{kind}/send-code": Answers(404, 404, 404),
     "DELETE /v1/users/{user_id}": Answers(202, 202),
+    "PUT /v1/users/{user_id}": Answers(200, 201, body={"locale": "de-CH"}),
+    "PATCH /v1/users/{user_id}": Answers(200, 200, body={"locale": "de-CH"}),
+    "GET /v1/users/{user_id}": Answers(200, 200),
     "GET /v1/audit": Answers(200, 200),
     "GET /v1/balance": Answers(200, 200),
     "GET /v1/alerts": Answers(200, 200),
@@ -248,11 +262,15 @@ class Bench:
         await self.service.keys.add(issued(made, DEMO, CallerId("thing"), now))
         one = await admin.post("/v1/notifications", json=shown(data={"n": self._made}))
         job = await admin.post("/v1/bulk", json={"notification": {"title": "Hi"}, "recipients": ["user-1"]})
+        draft = {"notification": {"title": "Hi"}, "recipients": ["user-1"]}
+        await admin.put(f"/v1/campaigns/spring-{self._made}", json=draft)
         await admin.put("/v1/devices/user-1/phone", json=DEVICE)
         await admin.put("/v1/users/user-1/bulk-opt-out")
+        await admin.put("/v1/users/user-1", json={"locale": "de-CH"})
         return {
             "notification_id": one.json()["id"],
             "job_id": job.json()["id"],
+            "campaign": f"spring-{self._made}",
             "user_id": "user-1",
             "device_id": "phone",
             "kind": "email",
@@ -270,6 +288,7 @@ class Bench:
         paths = [
             f"/v1/notifications/{things['notification_id']}",
             f"/v1/bulk/{things['job_id']}",
+            f"/v1/campaigns/{things['campaign']}",
             "/v1/devices/user-1?inactive=true",
             "/v1/users/user-1/bulk-opt-out",
             "/v1/keys",

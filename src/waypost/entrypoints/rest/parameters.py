@@ -12,7 +12,7 @@ from msgspec import Meta
 from waypost.domain.errors import Fault, InvalidRequest, NotFound
 from waypost.domain.ids import NotificationId, UserId, parse_id
 from waypost.domain.local_time import LocalTime
-from waypost.domain.submission import NO_CONTROLS, Identity
+from waypost.domain.submission import NO_CONTROLS, CampaignName, Identity
 from waypost.domain.submitted_device import TokenText
 from waypost.entrypoints.access import own
 from waypost.entrypoints.decoding import checked
@@ -64,6 +64,7 @@ PATH_KINDS = {
     "app": Identity,
     "channel": Identity,
     "name": Identity,
+    "campaign": CampaignName,
     "receipt": Identity,
     "prefix": PrefixText,
     "link": LinkText,

@@ -238,7 +238,7 @@ class _Exchange:
 
 def _is_upload(method: str, path: str) -> bool:
     """Tell whether the body is a list that its route reads as it comes in."""
-    return method == "PUT" and path.startswith("/v1/bulk/") and path.endswith("/recipients")
+    return method == "PUT" and path.startswith(("/v1/bulk/", "/v1/campaigns/")) and path.endswith("/recipients")
 
 
 def _replaying(body: bytes, receive: Receive) -> Receive:

@@ -19,8 +19,8 @@ from waypost.entrypoints.rest import cursors
 from waypost.entrypoints.rest.answers import WRITE_CODES, answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of
 from waypost.entrypoints.rest.parameters import CursorGiven, Limit, PathIdentity, PathJob, identity_in
+from waypost.entrypoints.rest.recipient_lists import recipients_in
 from waypost.entrypoints.rest.recording import record
-from waypost.features.bulk.upload import recipients_in
 from waypost.features.bulk.views import BulkPage, BulkRecipient, BulkView, job_view
 from waypost.ports.audit import Act
 

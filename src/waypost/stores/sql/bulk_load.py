@@ -94,6 +94,8 @@ def read_audience(connection: Connection, job: BulkJob, row: PieceRow) -> Iterat
     devices: list[Row] = []
     user: tuple[Any, Any] | None = None
     for user_id, own, *device in _rows(connection, job, row):
+        if job.part is not None and not job.part.has(user_id):
+            continue
         if user is not None and user[0] != user_id:
             yield _audience(job, user, devices)
             devices = []
@@ -117,5 +119,5 @@ def _audience(job: BulkJob, user: tuple[Any, Any], rows: list[Row]) -> Audience:
     devices = [device_of(row) for row in rows]
     if len(devices) > 1:
         devices.sort(key=lambda device: (device.platform, device.device_id))
-    variables = variables_for(job, {} if user[1] is None else _variables(user[1]))
+    variables = variables_for(job, {} if user[1] is None else _variables(user[1]), user[0])
     return Audience(user[0], tuple(devices), variables)

@@ -16,6 +16,7 @@ from waypost.stores.sql.audit import SqlAudit
 from waypost.stores.sql.balance import SqlBalance
 from waypost.stores.sql.bulk import SqlBulk
 from waypost.stores.sql.bulk_views import SqlBulkViews
+from waypost.stores.sql.campaigns import SqlCampaigns
 from waypost.stores.sql.contact_proofs import SqlContactProofs
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.dedup import SqlDedup
@@ -36,6 +37,7 @@ from waypost.stores.sql.opt_outs import SqlOptOuts
 from waypost.stores.sql.preferences import SqlPreferences
 from waypost.stores.sql.profiles import SqlProfiles
 from waypost.stores.sql.recovery import SqlRecovery
+from waypost.stores.sql.registry_walk import SqlRegistryWalk
 from waypost.stores.sql.retention import SqlRetention
 from waypost.stores.sql.rollup import SqlRollup
 from waypost.stores.sql.schedules import SqlSchedules
@@ -74,6 +76,9 @@ class Store:
         self.sql_feed = SqlFeed(database, clock)
         self.feed: Feed = self.sql_feed
         """The feed, or what puts copies beside it."""
+        self.campaigns = SqlCampaigns(database)
+        self.registry_walk = SqlRegistryWalk(database)
+        self.feed = SqlFeed(database, clock)
         self.notification_reads = SqlNotificationReads(database, clock)
         self.feed_secret = SqlFeedSecret(database)
         self.profiles = SqlProfiles(database)

@@ -1,0 +1,133 @@
+"""Orders to campaigns: what people may do to one, and what becomes of its jobs at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from waypost.domain.bulk import Recipient
+from waypost.domain.bulk_submission import recipient_of
+from waypost.domain.campaign import Campaign, CampaignOrder, CampaignState, CampaignSubmission, counted, ordered
+from waypost.domain.drafting import ContentCheck
+from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, NotFound, WaypostError
+from waypost.domain.ids import AppId, CallerId
+from waypost.domain.submission import CampaignName
+from waypost.domain.time import Instant
+from waypost.features.campaigns.jobs import align, counts_of, drafted, records_of
+from waypost.features.parts import Ground
+from waypost.runtime.clock import RandomIds
+
+_TRIES: Final = 20
+"""The most attempts to change a campaign that others change at the same moment."""
+
+
+async def found(ground: Ground, app: AppId, name: str) -> Campaign:
+    """Return a campaign of the app; NotFound where it has none of that name."""
+    campaign = await ground.store.campaigns.get(app, name)
+    if campaign is None:
+        raise NotFound("no such campaign")
+    return campaign
+
+
+async def put(
+    ground: Ground,
+    app: AppId,
+    name: CampaignName,
+    by: CallerId,
+    asked: CampaignSubmission,
+    checks: Sequence[ContentCheck] = (),
+) -> tuple[Campaign, bool]:
+    """Make a draft, or change one; what was approved needs that again. Return it, and whether it is new.
+
+    A list that was uploaded stays, unless the texts ask for other variables than before.
+    """
+    _refuse(name, asked)
+    for _ in range(_TRIES):
+        now, before = ground.clock.now(), await ground.store.campaigns.get(app, name)
+        if before is None:
+            first = Campaign(app, name, asked, by, now, now)
+        else:
+            changed = ordered(before, CampaignOrder.CHANGE, now)
+            if changed is None:
+                raise _wrong(before)
+            first = replace(changed, asked=asked, by=by, changed_at=now, approved_by=None)
+        recipients = _list_of(ground, first, before, checks)
+        kept = replace(first, asked=replace(asked, recipients=None, upload=asked.registry is None))
+        if await ground.store.campaigns.save(kept, None if before is None else before.revision, recipients):
+            return await found(ground, app, name), before is None
+    raise _busy()
+
+
+def _list_of(
+    ground: Ground, campaign: Campaign, before: Campaign | None, checks: Sequence[ContentCheck]
+) -> Sequence[Recipient] | None:
+    """Return the list that comes with what was asked; None where the one before stays."""
+    (new_id,) = RandomIds(ground.clock).next(1)
+    listed = replace(campaign, asked=replace(campaign.asked, recipients=None, upload=campaign.asked.registry is None))
+    job = drafted(listed, new_id, ground, campaign.changed_at, checks)
+    given = campaign.asked.recipients
+    if given is not None:
+        return [recipient_of(each, job, f"recipients[{n}]") for n, each in enumerate(given)]
+    if campaign.asked.registry is not None or before is None:
+        return ()
+    asked_before = drafted(before, new_id, ground, campaign.changed_at)
+    return None if set(job.names) <= set(asked_before.names) and before.has_list else ()
+
+
+def _refuse(name: CampaignName, asked: CampaignSubmission) -> None:
+    faults = []
+    if (asked.recipients is not None) + asked.upload + (asked.registry is not None) != 1:
+        faults.append(Fault("", "give recipients, or a registry filter, or upload: true"))
+    if asked.notification.campaign not in (None, name):
+        faults.append(Fault("notification.campaign", "is the campaign's own name; leave it out"))
+    if asked.ramp is not None and list(asked.ramp.steps) != sorted(set(asked.ramp.steps)):
+        faults.append(Fault("ramp.steps", "must rise"))
+    if (asked.conversion is not None) != (asked.metric == "conversion"):
+        faults.append(Fault("conversion", "goes with the metric `conversion`"))
+    if faults:
+        raise InvalidRequest(tuple(faults))
+
+
+async def order(
+    ground: Ground, app: AppId, name: str, by: CallerId, what: CampaignOrder, at: Instant | None = None
+) -> Campaign:
+    """Carry an order out, or explain why that is impossible; its jobs follow at once."""
+    for _ in range(_TRIES):
+        now, before = ground.clock.now(), await found(ground, app, name)
+        after = await _after(ground, before, by, what, at, now)
+        if after is before or await ground.store.campaigns.save(after, before.revision):
+            await align(ground, after, await records_of(ground, after))
+            return after
+    raise _busy()
+
+
+async def _after(
+    ground: Ground, before: Campaign, by: CallerId, what: CampaignOrder, at: Instant | None, now: Instant
+) -> Campaign:
+    after = ordered(before, what, now)
+    if after is None:
+        raise _wrong(before)
+    needs_approval = ground.config.apps[before.app].campaigns.approval
+    if what is CampaignOrder.APPROVE:
+        if needs_approval and by == before.by:
+            raise WaypostError("somebody else than who changed it last must approve it", ErrorCode.FORBIDDEN)
+        return after if after is before else replace(after, approved_by=by)
+    if what is CampaignOrder.SCHEDULE:
+        if needs_approval and before.state is CampaignState.DRAFT:
+            raise WaypostError("the campaign must be approved first", ErrorCode.WRONG_STATE)
+        if before.has_list and not before.listed:
+            raise WaypostError("the campaign has no recipients yet", ErrorCode.WRONG_STATE)
+        return replace(after, due_at=now if at is None else at)
+    if what is CampaignOrder.RESUME and after is not before:
+        return replace(after, forgiven=counted(counts_of(await records_of(ground, before))))
+    return after
+
+
+def _wrong(campaign: Campaign) -> WaypostError:
+    return WaypostError(f"the campaign is {campaign.state}", ErrorCode.WRONG_STATE)
+
+
+def _busy() -> WaypostError:
+    return WaypostError("the campaign is being changed by others; try again", ErrorCode.STORAGE_BUSY)
