@@ -235,11 +235,9 @@ class Service:
         )
 
     def _ground(self, settings: Any) -> Ground:
-        config = Config(apps={DEMO: AppSettings()})
+        config = Config(apps={DEMO: AppSettings(), OTHER: AppSettings()})
         stores = self.stores, self.work, self.devices, self.clock
         return Ground(*stores, self.telemetry, config, settings, live=self.hub, door=self.door)
-        config = Config(apps={DEMO: AppSettings(), OTHER: AppSettings()})
-        return Ground(self.stores, self.work, self.devices, self.clock, self.telemetry, config, settings, live=self.hub)
 
     @property
     def store(self) -> MemoryStore:
