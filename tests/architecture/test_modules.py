@@ -25,7 +25,7 @@ IO_MODULES = {
     "subprocess",
 }
 ALLOWED = {
-    "waypost.domain": {"msgspec"},
+    "waypost.domain": {"dateutil", "msgspec"},
     "waypost.telemetry": set[str](),
     "waypost.ports": {"msgspec"},
     "waypost.pipeline": {"msgspec"},

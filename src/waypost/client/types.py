@@ -54,6 +54,19 @@ class SubmittedAddress(TypedDict):
     subscription: NotRequired[SubmittedSubscription]
 
 
+class SubmittedVariant(TypedDict):
+    """A variant: the texts that it has in place of those beside it."""
+
+    name: str
+    weight: NotRequired[int]
+    title: NotRequired[str]
+    subtitle: NotRequired[str]
+    body: NotRequired[str]
+    image: NotRequired[str]
+    icon: NotRequired[str]
+    link: NotRequired[str]
+
+
 SubmittedStep = TypedDict(
     "SubmittedStep",
     {"to": str, "until": NotRequired[Literal["sent", "delivered", "opened"]], "for": NotRequired[str]},
@@ -97,6 +110,9 @@ class Submission(TypedDict, total=False):
     type: str
     webhook_url: str
     tags: list[str]
+    campaign: str
+    variants: list[SubmittedVariant]
+    holdout: int
 
 
 class Submitted(TypedDict):

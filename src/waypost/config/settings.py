@@ -109,7 +109,7 @@ class ContactSettings(Struct, frozen=True, kw_only=True):
 
 
 class CampaignSettings(Struct, frozen=True, kw_only=True):
-    """What campaigns of an app need, and what they cost."""
+    """The needs and prices of an app's campaigns."""
 
     approval: bool = False
     """Whether a campaign begins only after another caller than who changed it last has approved it."""

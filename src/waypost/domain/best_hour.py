@@ -38,7 +38,7 @@ def summed(each: Sequence[Hours]) -> Hours:
 
 
 class BasedOn(Words):
-    """Whose habits an hour follows from."""
+    """The group whose habits an hour follows from."""
 
     USER = "user"
     SEGMENT = "segment"

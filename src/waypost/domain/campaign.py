@@ -72,7 +72,7 @@ ENDED: Final = frozenset({_S.DONE, _S.CANCELLED})
 
 
 class Metric(StrEnum):
-    """What is counted as the success of a variant."""
+    """An event that counts as the success of a variant."""
 
     OPENED = "opened"
     ACTION = "action"
@@ -190,7 +190,7 @@ _WENT: Final = (
 
 
 class Step(StrEnum):
-    """What follows for a running campaign from how its jobs stand."""
+    """A decision on a running campaign, which follows from how its jobs stand."""
 
     WAIT = "wait"
     STOP = "stop"

@@ -48,7 +48,7 @@ class Sample(Struct):
 
 
 class Planned(Struct, frozen=True):
-    """What routing decided for one user, as it would when their turn comes."""
+    """The decision of routing for one user, as it would be when their turn comes."""
 
     deliveries: Sequence[Delivery]
     changes: Sequence[Change]
@@ -71,7 +71,7 @@ class ForecastChannel(Struct, frozen=True):
 
 
 class ForecastQuota(Struct, frozen=True):
-    """What the campaign takes of one credential's limit."""
+    """The share of one credential's limit that the campaign takes."""
 
     credential: str
     deliveries: int
@@ -82,7 +82,7 @@ class ForecastQuota(Struct, frozen=True):
 
 
 class Forecast(Struct, frozen=True):
-    """What a campaign would do, if it began at *begins_at*; counts are estimates unless it is *exact*."""
+    """A forecast of a campaign that begins at *begins_at*; counts are estimates unless it is *exact*."""
 
     begins_at: Instant
     ends_at: Instant | None

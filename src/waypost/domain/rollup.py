@@ -59,7 +59,7 @@ class Target(Struct, frozen=True):
 
 
 class Cell(NamedTuple):
-    """What is counted together."""
+    """A key of what is counted together."""
 
     app: AppId
     slot: int
@@ -73,7 +73,7 @@ class Cell(NamedTuple):
 
 
 class Happening(NamedTuple):
-    """What became of one delivery at one time."""
+    """An event of one delivery at one time."""
 
     notification_id: NotificationId
     n: int
@@ -84,7 +84,7 @@ class Happening(NamedTuple):
 
 
 class Tally(Struct, frozen=True):
-    """What a page of happenings adds to the counts."""
+    """The counts that a page of happenings adds."""
 
     cells: dict[Cell, tuple[int, int]] = {}
     """How many deliveries, and how many notifications of which none was counted before."""

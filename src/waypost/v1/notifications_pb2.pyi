@@ -125,7 +125,7 @@ DELIVERY_STATUS_CANCELLED: DeliveryStatus
 DELIVERY_STATUS_UNKNOWN: DeliveryStatus
 
 class Submission(_message.Message):
-    __slots__ = ("user_id", "to", "device_ids", "kind", "urgency", "title", "subtitle", "body", "data", "image", "icon", "link", "actions", "sound", "badge", "category", "thread", "android_channel", "collapse_key", "ttl", "scheduled_at", "idempotency_key", "dedup_window", "guarantee", "overrides", "push_type", "retry_policy", "type", "device", "channels", "webhook_url", "send_at", "tags")
+    __slots__ = ("user_id", "to", "device_ids", "kind", "urgency", "title", "subtitle", "body", "data", "image", "icon", "link", "actions", "sound", "badge", "category", "thread", "android_channel", "collapse_key", "ttl", "scheduled_at", "idempotency_key", "dedup_window", "guarantee", "overrides", "push_type", "retry_policy", "type", "device", "channels", "webhook_url", "send_at", "campaign", "variants", "holdout", "tags")
     class OverridesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -165,6 +165,9 @@ class Submission(_message.Message):
     CHANNELS_FIELD_NUMBER: _ClassVar[int]
     WEBHOOK_URL_FIELD_NUMBER: _ClassVar[int]
     SEND_AT_FIELD_NUMBER: _ClassVar[int]
+    CAMPAIGN_FIELD_NUMBER: _ClassVar[int]
+    VARIANTS_FIELD_NUMBER: _ClassVar[int]
+    HOLDOUT_FIELD_NUMBER: _ClassVar[int]
     TAGS_FIELD_NUMBER: _ClassVar[int]
     user_id: str
     to: Broadcast
@@ -198,8 +201,31 @@ class Submission(_message.Message):
     channels: _containers.RepeatedCompositeFieldContainer[ChannelStep]
     webhook_url: str
     send_at: str
+    campaign: str
+    variants: _containers.RepeatedCompositeFieldContainer[Variant]
+    holdout: int
     tags: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, user_id: _Optional[str] = ..., to: _Optional[_Union[Broadcast, _Mapping]] = ..., device_ids: _Optional[_Iterable[str]] = ..., kind: _Optional[_Union[Kind, str]] = ..., urgency: _Optional[_Union[Urgency, str]] = ..., title: _Optional[str] = ..., subtitle: _Optional[str] = ..., body: _Optional[str] = ..., data: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., image: _Optional[str] = ..., icon: _Optional[str] = ..., link: _Optional[str] = ..., actions: _Optional[_Iterable[_Union[Action, _Mapping]]] = ..., sound: _Optional[str] = ..., badge: _Optional[int] = ..., category: _Optional[str] = ..., thread: _Optional[str] = ..., android_channel: _Optional[str] = ..., collapse_key: _Optional[str] = ..., ttl: _Optional[int] = ..., scheduled_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., idempotency_key: _Optional[str] = ..., dedup_window: _Optional[int] = ..., guarantee: _Optional[_Union[Guarantee, str]] = ..., overrides: _Optional[_Mapping[str, _struct_pb2.Struct]] = ..., push_type: _Optional[_Union[PushType, str]] = ..., retry_policy: _Optional[str] = ..., type: _Optional[str] = ..., device: _Optional[_Union[DeviceAddress, _Mapping]] = ..., channels: _Optional[_Iterable[_Union[ChannelStep, _Mapping]]] = ..., webhook_url: _Optional[str] = ..., send_at: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, user_id: _Optional[str] = ..., to: _Optional[_Union[Broadcast, _Mapping]] = ..., device_ids: _Optional[_Iterable[str]] = ..., kind: _Optional[_Union[Kind, str]] = ..., urgency: _Optional[_Union[Urgency, str]] = ..., title: _Optional[str] = ..., subtitle: _Optional[str] = ..., body: _Optional[str] = ..., data: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., image: _Optional[str] = ..., icon: _Optional[str] = ..., link: _Optional[str] = ..., actions: _Optional[_Iterable[_Union[Action, _Mapping]]] = ..., sound: _Optional[str] = ..., badge: _Optional[int] = ..., category: _Optional[str] = ..., thread: _Optional[str] = ..., android_channel: _Optional[str] = ..., collapse_key: _Optional[str] = ..., ttl: _Optional[int] = ..., scheduled_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., idempotency_key: _Optional[str] = ..., dedup_window: _Optional[int] = ..., guarantee: _Optional[_Union[Guarantee, str]] = ..., overrides: _Optional[_Mapping[str, _struct_pb2.Struct]] = ..., push_type: _Optional[_Union[PushType, str]] = ..., retry_policy: _Optional[str] = ..., type: _Optional[str] = ..., device: _Optional[_Union[DeviceAddress, _Mapping]] = ..., channels: _Optional[_Iterable[_Union[ChannelStep, _Mapping]]] = ..., webhook_url: _Optional[str] = ..., send_at: _Optional[str] = ..., campaign: _Optional[str] = ..., variants: _Optional[_Iterable[_Union[Variant, _Mapping]]] = ..., holdout: _Optional[int] = ..., tags: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Variant(_message.Message):
+    __slots__ = ("name", "weight", "title", "subtitle", "body", "image", "icon", "link")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    TITLE_FIELD_NUMBER: _ClassVar[int]
+    SUBTITLE_FIELD_NUMBER: _ClassVar[int]
+    BODY_FIELD_NUMBER: _ClassVar[int]
+    IMAGE_FIELD_NUMBER: _ClassVar[int]
+    ICON_FIELD_NUMBER: _ClassVar[int]
+    LINK_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    weight: int
+    title: str
+    subtitle: str
+    body: str
+    image: str
+    icon: str
+    link: str
+    def __init__(self, name: _Optional[str] = ..., weight: _Optional[int] = ..., title: _Optional[str] = ..., subtitle: _Optional[str] = ..., body: _Optional[str] = ..., image: _Optional[str] = ..., icon: _Optional[str] = ..., link: _Optional[str] = ...) -> None: ...
 
 class Action(_message.Message):
     __slots__ = ("id", "title", "link", "icon")

@@ -64,6 +64,15 @@ def test_all_who_listen_and_push_types_are_read_as_json_has_them() -> None:
     assert submission(message) == msgspec.convert(said, Submission)
 
 
+def test_variants_are_read_as_json_has_them() -> None:
+    said = {
+        "user_id": "u",
+        "variants": [{"name": "a", "title": "A", "weight": 2}, {"name": "b", "body": "B"}],
+        "holdout": 5,
+    }
+    assert submission(json_format.ParseDict(said, pb.Submission())) == msgspec.convert(said, Submission)
+
+
 def test_a_device_named_by_its_token_is_read_as_json_has_it() -> None:
     keys = {"p256dh": "BF1z", "auth": "k8JV"}
     for device in (

@@ -110,6 +110,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "tags": list,
     "actions": _each_given,
     "channels": _each_given,
+    "variants": _each_given,
     "data": _plain,
     "overrides": _overrides,
     "scheduled_at": _moment,

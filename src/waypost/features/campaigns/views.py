@@ -60,7 +60,7 @@ class CampaignPage(Struct, frozen=True):
 
 
 class ForecastView(Struct, frozen=True):
-    """What a campaign would do; counts are estimates from a sample unless it is `exact`."""
+    """A forecast of a campaign; counts are estimates from a sample unless it is `exact`."""
 
     begins_at: Timestamp
     ends_at: Annotated[Timestamp | None, Meta(description="null where neither a rate nor a limit says how fast it is.")]

@@ -23,7 +23,7 @@ SHOWN: int = 3
 
 
 class SubmittedSchedule(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is submitted, and when; `notification` or `bulk`."""
+    """A submission (`notification` or `bulk`), and when it is made."""
 
     starts: Annotated[LocalTime, Meta(description="The first time, and the time of day of all others; local.")]
     rule: Annotated[
