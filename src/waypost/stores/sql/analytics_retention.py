@@ -95,9 +95,9 @@ def _values(connection: Connection, table: _Table) -> Iterator[tuple[Any, ...]]:
     names = ", ".join(table.under)
     marks = ", ".join("?" * len(table.under))
     sql = f"SELECT {names} FROM {table.name} WHERE ({names}) > ({marks}) ORDER BY {names} LIMIT 1"  # noqa: S608 - as above
-    at: tuple[Any, ...] | None = ("",) * len(table.under)
-    while (at := connection.execute(sql, at).fetchone()) is not None:
-        yield tuple(at)
+    at: tuple[Any, ...] = ("",) * len(table.under)
+    while found := connection.execute(sql, at).fetchone():
+        yield (at := tuple(found))
 
 
 _DROPPING: Final = OperationKind("drop_old_counts", _drop, durable=False, patient=True)
