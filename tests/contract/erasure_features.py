@@ -22,6 +22,7 @@ from waypost.domain.notification import Notification
 from waypost.domain.profile import Profile
 from waypost.domain.recovery import AlertType
 from waypost.domain.time import later
+from waypost.domain.tracked import TrackedEvent
 from waypost.ports.feed import Mark, NewEntry
 from waypost.ports.recovery import Alert
 from waypost.stores.sql.contact_proofs import Asked, Contact
@@ -93,6 +94,14 @@ async def tells(bench: Bench, store: SqlUnderTest, made: Notification) -> set[st
     return {"webhook_queue"}
 
 
+async def is_counted(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:
+    """She did something of the app's own, and what she was sent is counted."""
+    counting = store.ground_of(bench.worker).store
+    await counting.user_events.track([TrackedEvent(APP, HER, "order_paid", bench.now, {"plan": f"{MARKER}-plan"})])
+    await counting.rollup.take(await store.journal.read(0, 1_000))
+    return {"user_event", "user_hour"}
+
+
 PUTS: Final[Mapping[str, Put | str]] = {
     "users": is_known,
     "bulk": lists,
@@ -107,4 +116,5 @@ PUTS: Final[Mapping[str, Put | str]] = {
     "webhooks": tells,
     "balance": "it counts, and names nobody",
     "recovery": is_stuck,
+    "analytics": is_counted,
 }
