@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ from waypost.ports.analytics import CountQuery
 from waypost.ports.erasure import Erasure
 from waypost.ports.work import Settled
 from waypost.stores.sql.store import Store
+from waypost.stores.sql.transaction import Transaction
 
 pytestmark = pytest.mark.asyncio
 
@@ -226,3 +228,18 @@ async def test_old_counts_go_by_pages_and_new_ones_stay(counting: Counting) -> N
     assert own in await counting.store.user_events.of(APP, ANN)
     assert await retention.drop(counting.bench.now, 100, 100) == 5
     assert await counting.sums() == {} == await counting.done()
+
+
+async def test_who_hears_of_events_hears_what_became_of_notifications_once(counting: Counting) -> None:
+    heard: list[tuple[str, UserId]] = []
+
+    def hears(transaction: Transaction, events: Sequence[TrackedEvent]) -> None:
+        heard.extend((each.name, each.user_id) for each in events if each.notification_id == made.id)
+
+    made = notification(counting.bench.now)
+    await counting.send(made)
+    await counting.bench.confirm(made, 0, DeliveryStatus.OPENED)
+    rows = await counting._journal.read(0, 1_000)
+    for _ in range(2):
+        await counting.store.rollup.take(rows, [hears])
+    assert heard == [("sent", ANN), ("delivered", ANN), ("read", ANN), ("opened", ANN)]
