@@ -26,6 +26,7 @@ from waypost.domain.settlement import Change, Sent
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, Instant, later
 from waypost.domain.tracked import TrackedEvent
+from waypost.features.analytics.parts import count
 from waypost.ports.analytics import CountQuery
 from waypost.ports.erasure import Erasure
 from waypost.ports.work import Settled
@@ -44,7 +45,8 @@ class Counting:
 
     def __init__(self, under_test: SqlUnderTest, bench: Bench) -> None:
         self.bench = bench
-        self.store: Store = under_test.ground_of(bench.worker).store
+        self.ground = under_test.ground_of(bench.worker)
+        self.store: Store = self.ground.store
         self._journal = under_test.journal
 
     async def send(self, made: Notification, to: tuple[Target, ...] = TWO, at: Instant | None = None) -> None:
@@ -243,3 +245,13 @@ async def test_who_hears_of_events_hears_what_became_of_notifications_once(count
     for _ in range(2):
         await counting.store.rollup.take(rows, [hears])
     assert heard == [("sent", ANN), ("delivered", ANN), ("read", ANN), ("opened", ANN)]
+
+
+async def test_platforms_of_a_registry_elsewhere_are_asked_for(counting: Counting) -> None:
+    """As where devices are in Cassandra: the store has no row of them."""
+    bench = counting.bench
+    await registered(bench, ANN, device="d0", platform="macos")
+    await counting.send(notification(bench.now), targets(1))
+    counting.store.rollup.with_devices = False
+    await count(counting.ground, await counting._journal.read(0, 1_000))
+    assert await counting.sums(by="platform") == {"macos sent": (1, 1)}

@@ -133,8 +133,16 @@ CALLS: Mapping[str, Answers] = {
     "POST /v1/users/{user_id}/contacts/{kind}/verify": Answers(404, 404, 404, body={"code": "123456"}),
     "POST /v1/users/{user_id}/contacts/{kind}/send-code": Answers(404, 404, 404),
     "DELETE /v1/users/{user_id}": Answers(202, 202),
+    "PUT /v1/users/{user_id}": Answers(200, 201, body={"locale": "de-CH"}),
+    "PATCH /v1/users/{user_id}": Answers(200, 200, body={"locale": "de-CH"}),
+    "GET /v1/users/{user_id}": Answers(200, 200),
     "GET /v1/audit": Answers(200, 200),
     "GET /v1/balance": Answers(200, 200),
+    "GET /v1/analytics/rates": Answers(200, 200),
+    "GET /v1/analytics/funnel": Answers(200, 200),
+    "GET /v1/analytics/events": Answers(200, 200),
+    "GET /v1/users/{user_id}/best-hour": Answers(200, 200),
+    "POST /v1/events": Answers(400, 400, 400, body={"events": []}),
     "GET /v1/alerts": Answers(200, 200),
     "POST /v1/alerts/{notification_id}/retry": Answers(404, 404),
     "POST /v1/alerts/{notification_id}/resolve": Answers(404, 404),
@@ -248,6 +256,7 @@ class Bench:
         job = await admin.post("/v1/bulk", json={"notification": {"title": "Hi"}, "recipients": ["user-1"]})
         await admin.put("/v1/devices/user-1/phone", json=DEVICE)
         await admin.put("/v1/users/user-1/bulk-opt-out")
+        await admin.put("/v1/users/user-1", json={"locale": "de-CH"})
         return {
             "notification_id": one.json()["id"],
             "job_id": job.json()["id"],
