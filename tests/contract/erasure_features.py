@@ -27,6 +27,7 @@ from waypost.domain.recovery import AlertType
 from waypost.domain.recurrence import Recurrence
 from waypost.domain.schedule import Schedule
 from waypost.domain.time import later
+from waypost.domain.tracked import TrackedEvent
 from waypost.ports.feed import Mark, NewEntry
 from waypost.ports.recovery import Alert
 from waypost.stores.sql.contact_proofs import Asked, Contact
@@ -124,6 +125,14 @@ async def tells(bench: Bench, store: SqlUnderTest, made: Notification) -> set[st
     return {"webhook_queue"}
 
 
+async def is_counted(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:
+    """She did something of the app's own, and what she was sent is counted."""
+    counting = store.ground_of(bench.worker).store
+    await counting.user_events.track([TrackedEvent(APP, HER, "order_paid", bench.now, {"plan": f"{MARKER}-plan"})])
+    await counting.rollup.take(await store.journal.read(0, 1_000))
+    return {"user_event", "user_hour"}
+
+
 PUTS: Final[Mapping[str, Put | str]] = {
     "users": is_known,
     "bulk": lists,
@@ -140,4 +149,5 @@ PUTS: Final[Mapping[str, Put | str]] = {
     "recovery": is_stuck,
     "schedules": is_scheduled,
     "preferences": wants,
+    "analytics": is_counted,
 }

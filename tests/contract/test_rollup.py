@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -25,10 +26,12 @@ from waypost.domain.settlement import Change, Sent
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, Instant, later
 from waypost.domain.tracked import TrackedEvent
+from waypost.features.analytics.parts import count
 from waypost.ports.analytics import CountQuery
 from waypost.ports.erasure import Erasure
 from waypost.ports.work import Settled
 from waypost.stores.sql.store import Store
+from waypost.stores.sql.transaction import Transaction
 
 pytestmark = pytest.mark.asyncio
 
@@ -42,7 +45,8 @@ class Counting:
 
     def __init__(self, under_test: SqlUnderTest, bench: Bench) -> None:
         self.bench = bench
-        self.store: Store = under_test.ground_of(bench.worker).store
+        self.ground = under_test.ground_of(bench.worker)
+        self.store: Store = self.ground.store
         self._journal = under_test.journal
 
     async def send(self, made: Notification, to: tuple[Target, ...] = TWO, at: Instant | None = None) -> None:
@@ -226,3 +230,28 @@ async def test_old_counts_go_by_pages_and_new_ones_stay(counting: Counting) -> N
     assert own in await counting.store.user_events.of(APP, ANN)
     assert await retention.drop(counting.bench.now, 100, 100) == 5
     assert await counting.sums() == {} == await counting.done()
+
+
+async def test_who_hears_of_events_hears_what_became_of_notifications_once(counting: Counting) -> None:
+    heard: list[tuple[str, UserId]] = []
+
+    def hears(transaction: Transaction, events: Sequence[TrackedEvent]) -> None:
+        heard.extend((each.name, each.user_id) for each in events if each.notification_id == made.id)
+
+    made = notification(counting.bench.now)
+    await counting.send(made)
+    await counting.bench.confirm(made, 0, DeliveryStatus.OPENED)
+    rows = await counting._journal.read(0, 1_000)
+    for _ in range(2):
+        await counting.store.rollup.take(rows, [hears])
+    assert heard == [("sent", ANN), ("delivered", ANN), ("read", ANN), ("opened", ANN)]
+
+
+async def test_platforms_of_a_registry_elsewhere_are_asked_for(counting: Counting) -> None:
+    """As where devices are in Cassandra: the store has no row of them."""
+    bench = counting.bench
+    await registered(bench, ANN, device="d0", platform="macos")
+    await counting.send(notification(bench.now), targets(1))
+    counting.store.rollup.with_devices = False
+    await count(counting.ground, await counting._journal.read(0, 1_000))
+    assert await counting.sums(by="platform") == {"macos sent": (1, 1)}

@@ -156,7 +156,9 @@ def _show(
     shown = [name for name in columns if any(row[name] is not None for row in rows)]
     cells = [(*(str(row[name]) for name in shown), *(_share(row[name]) for name in shares)) for row in rows]
     heads = [name.replace("_", " ") for name in (*shown, *shares)]
-    console().print(table(heads, cells) if rows else "nothing was counted")
+    console().print(
+        table(heads, cells) if rows else "nothing was counted (analytics.enabled: true counts notifications)"
+    )
 
 
 def _plain(value: Any) -> Any:

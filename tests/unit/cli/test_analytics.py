@@ -71,5 +71,5 @@ def test_a_funnel_is_of_one_campaign(asked: list[dict[str, Any]]) -> None:
 
 
 def test_nothing_is_said_to_be_nothing(asked: list[dict[str, Any]]) -> None:
-    assert shown("events") == "nothing was counted\n"
+    assert shown("events").startswith("nothing was counted")
     assert shown("best-hour", "ada") == "09:00 UTC: the app's users open 50.00% then\n"

@@ -96,9 +96,8 @@ def _values(connection: Connection, table: _Table) -> Iterator[tuple[Any, ...]]:
     marks = ", ".join("?" * len(table.under))
     sql = f"SELECT {names} FROM {table.name} WHERE ({names}) > ({marks}) ORDER BY {names} LIMIT 1"  # noqa: S608 - as above
     at: tuple[Any, ...] = ("",) * len(table.under)
-    while (row := connection.execute(sql, at).fetchone()) is not None:
-        at = tuple(row)
-        yield at
+    while found := connection.execute(sql, at).fetchone():
+        yield (at := tuple(found))
 
 
 _DROPPING: Final = OperationKind("drop_old_counts", _drop, durable=False, patient=True)
