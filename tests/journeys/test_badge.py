@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ import yaml
 
 from tests.journeys.harness import Json, Service, running, until
 from tests.shows import shows
+from waypost.client import Client
 
 pytestmark = pytest.mark.asyncio
 PAGE = Path(__file__).parents[2] / "docs" / "badges.md"
@@ -110,8 +112,8 @@ async def test_devices_show_what_is_unread_and_lose_what_is_read_elsewhere_over_
             assert [badge_of(push) for push in pushes] == [wanted] * 3, json.dumps(pushes)
 
         await until(partial(counts, service, "ann", 6), "the entries")
-        marks = {"mark": "read", "until": sent[3], "device_id": "web"}
-        answer = await said(service, "POST", "/v1/users/ann/feed/marks", marks)
+        client = Client(service.url, service.key)
+        answer = await asyncio.to_thread(client.mark_feed, "ann", "read", until=sent[3], device_id="web")
         assert (answer["changed"], answer["unread"]) == (4, 2)
         for pid in service.worker_pids():
             await service.kill(pid)
