@@ -57,7 +57,7 @@ async def reads(bench: Bench, store: SqlUnderTest, made: Notification) -> set[st
     """She read it, and it is in her feed."""
     await store.feed.add([NewEntry(made.app, made.user_id, made.id, 0, 1, bench.now)])
     await store.feed.mark(replace(marking(made, Mark.READ, bench.now), is_told=True))
-    return {"feed_entry", "feed_stamp", "notification_reads"}
+    return {"feed_entry", "feed_tag", "feed_stamp", "notification_reads"}
 
 
 async def verifies(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:

@@ -36,6 +36,7 @@ def told(bench: Bench, user: UserId = HER, app: AppId = APP) -> Notification:
     made = notification(bench.now, user=user, app=app, body=f"{MARKER} body")
     (own,), _ = next_ids(bench.now, 1, os.urandom(10), 0)
     caller = CallerId(f"login:{user}")  # with a token of their own
+    made = msgspec.structs.replace(made, content=msgspec.structs.replace(made.content, tags=(f"{MARKER}-tag",)))
     return msgspec.structs.replace(made, id=own, caller=caller, device_ids=(DeviceId(f"{MARKER}-device"),))
 
 

@@ -67,9 +67,13 @@ async def test_a_user_without_a_device_finds_it_in_the_feed_and_reading_is_its_r
     async with running(tmp_path, start=False, workers=1) as service:
         service.configure(app={"inapp": {}})
         await service.start()
-        first = await send(service, "ann", ["inapp"], type="otp", data={"code": 7}, link="https://shop.example/7")
+        first = await send(
+            service, "ann", ["inapp"], type="otp", data={"code": 7}, link="https://shop.example/7", tags=["code"]
+        )
         second = await send(service, "ann", ["push", "inapp"])
         assert await shown(service, "ann", 2) == [second, first]
+        tagged = await asyncio.to_thread(Client(service.url, service.key).feed, "ann", tag="code")
+        assert [(each["id"], each["tags"]) for each in tagged["items"]] == [(first, ["code"])]
         answer = await feed(service, "ann", "?type=otp")
         (entry,) = answer["items"]
         assert (entry["id"], entry["data"], entry["link"]) == (first, {"code": 7}, "https://shop.example/7")

@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from tests.adapters.sql.conftest import OpenStore, WallClock
 from tests.adapters.sql.test_copies import accept, said
@@ -53,14 +54,14 @@ async def filled(open_at: OpenStore, tmp_path: Path) -> None:
     """Three notifications, with a key, a device, an order on record and a reader that read the first row."""
     await (await there(f"sqlite:///{tmp_path / 'waypost.db'}", tmp_path)).close()  # makes the tables of features
     store = await open_at(tmp_path / "waypost.db")
-    await accept(store, known(1))
+    shown = known(1)
+    await accept(store, replace(shown, content=replace(shown.content, tags=("news",))))
     first = await store.journal.read(0, 10)
     await store.journal.advance(READER, first[-1].position)
     await accept(store, known(2), known(3))
     phone = Registration(APP, UserId("u1"), DeviceId("phone"), Platform("android"), "token")
     await store.devices.upsert(phone, WallClock().now(), 10)
     await store.audit.record([Ordered(WallClock().now(), APP, "cli:me", "here", Act.KEY_MADE, "wp_aaaaaaaa")])
-    shown = known(1)
     await store.feed.add(
         [NewEntry(APP, shown.user_id, shown.id, 0, first[-1].position * PLACES_A_ROW, WallClock().now())]
     )
@@ -90,6 +91,7 @@ async def test_every_row_is_there_and_new_ones_come_behind(
         here.execute("UPDATE journal SET position = position + 1000000000000")  # far above a server's transactions
         here.execute("UPDATE reader SET position = position + 1000000000000")
         here.execute("UPDATE feed_entry SET place = place + 1000000000000000000")
+        here.execute("UPDATE feed_tag SET place = place + 1000000000000000000")
         unread = here.execute("SELECT moves FROM journal ORDER BY position").fetchall()[1:]
     moved = moving.move_to(config, postgres_url, nothing_said)
     assert (moved.rows["notification"], moved.rows["device"], moved.rows["audit"]) == (3, 1, 1)
@@ -109,7 +111,7 @@ async def test_every_row_is_there_and_new_ones_come_behind(
     store = await there(postgres_url, tmp_path / "run")
     try:
         rows = await store.journal.read(await store.journal.position(READER), 10)
-        (entry,) = (await store.feed.page(FeedQuery(APP, known(1).user_id))).entries
+        (entry,) = (await store.feed.page(FeedQuery(APP, known(1).user_id, tag="news"))).entries
         assert entry.place <= 0
         read = await store.database.read(lambda each: each.execute("SELECT position, moves FROM journal").fetchall())
         assert [moves for position, moves in sorted(read) if position in {row.position for row in rows}] == [

@@ -59,7 +59,8 @@ def test_every_code_has_a_grpc_status() -> None:
 
 def test_all_who_listen_and_push_types_are_read_as_json_has_them() -> None:
     """Nested messages and words become the values that the same JSON would."""
-    said = {"to": {"channel": "fcm", "kind": "topic", "name": "news"}, "title": "t", "push_type": "liveactivity"}
+    to = {"channel": "fcm", "kind": "topic", "name": "news"}
+    said = {"to": to, "title": "t", "push_type": "liveactivity", "tags": ["orders", "news"]}
     message = json_format.ParseDict({**said, "push_type": "PUSH_TYPE_LIVEACTIVITY"}, pb.Submission())
     assert submission(message) == msgspec.convert(said, Submission)
 

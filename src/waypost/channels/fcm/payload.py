@@ -89,7 +89,7 @@ def render(message: Message, now: Instant, form: Form = "waypost", platform: Pla
     """Render what goes to each device of *platform*; *now* decides the remaining time to live."""
     content = message.content
     silent = message.kind is Kind.SILENT
-    is_ours = silent or form == "waypost"
+    is_ours = silent or form == "waypost" or not _shown(content)
     document = _message(message, now, platform) if is_ours else message_of(content)
     if not is_ours and message.ttl_ms < LONGEST_TTL_S * SECOND_MS:
         document["android"]["ttl"] = ttl_of(message, now)
@@ -111,8 +111,14 @@ def _message(message: Message, now: Instant, platform: Platform) -> dict[str, An
     document: dict[str, Any] = {"data": {**content.data}, **part_for(platform, message, now)}
     if message.kind is not Kind.SILENT:
         document["data"].update(_extras(content))
-        document["notification"] = present({"title": content.title, "body": content.body, "image": content.image})
+        if shown := _shown(content):
+            document["notification"] = shown
     return document
+
+
+def _shown(content: Content) -> dict[str, Any]:
+    """Build what every platform shows; nothing where a message brings a badge alone."""
+    return present({"title": content.title, "body": content.body, "image": content.image})
 
 
 def counted_bytes(document: dict[str, Any]) -> int:

@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from waypost.channels.fcm.settings import CHANNEL as FCM
 from waypost.channels.inapp.settings import CHANNEL
 from waypost.config import Config
 from waypost.domain.address import Address
@@ -27,7 +28,12 @@ from waypost.ports.feed import Feed, UnreadQuery
 FEATURE: Final = "feed"
 ON_THE_WAY_S: Final = 30.0
 """Seconds within which what was sent here has come into its feed, or does not come any more."""
-IOS: Final = Platform("ios")
+_BESIDE_A_BADGE: Final = {"aps": {"content-available": 1}}
+_BY_APPLE: Final = {
+    Platform("ios"): {APNS: _BESIDE_A_BADGE},
+    Platform("ios_fcm"): {FCM: {"apns": {"payload": _BESIDE_A_BADGE}}},
+}
+"""What wakes an app on an iPhone for a push with a badge, by how the app is reached."""
 USERS_LIMIT: Final = 10_000
 """The most users whose entries on the way are remembered."""
 
@@ -116,9 +122,10 @@ def _of_reads(message: Message, device: Device, counted: Counted) -> Message:
     """
     data = {KEY: message.content.data[KEY] | {"badge": counted.unread}}
     content = replace(message.content, data=data)
-    if device.platform != IOS or not counted.is_shown:
+    overrides = _BY_APPLE.get(device.platform)
+    if overrides is None or not counted.is_shown:
         return replace(message, content=content)
-    content = replace(content, badge=counted.unread, overrides={APNS: {"aps": {"content-available": 1}}})
+    content = replace(content, badge=counted.unread, overrides=overrides)
     return replace(message, kind=Kind.VISIBLE, urgency=Urgency.LOW, content=content)
 
 
