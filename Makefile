@@ -8,7 +8,7 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
         --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check fmt bench bench-peers interop fuzz simulate chaos protos docs lock faults mutate compiled wheel services services-down
+.PHONY: help install run test check fmt bench bench-peers interop fuzz simulate chaos campaign protos docs lock faults mutate compiled wheel services services-down
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,10 @@ chaos: install ## kill, freeze and poison workers under load, then all faults by
 	@WAYPOST_CHAOS_KILLS=$(or $(KILLS),200) WAYPOST_CHAOS_CALLERS=$(or $(CALLERS),32) WAYPOST_CHAOS_SECONDS=$(or $(SECONDS),300) \
 	    $(if $(SEED),WAYPOST_CHAOS_SEED=$(SEED)) \
 	    $(BIN)/python -m pytest -q $(foreach name,$(or $(ONLY),kills frozen poison chaos),tests/journeys/test_$(name).py)
+
+campaign: install ## run a campaign through kills and a pause, and account for every user (SIZE=200000; SEED=… repeats its choices)
+	@WAYPOST_CAMPAIGN_SIZE=$(or $(SIZE),200000) $(if $(SEED),WAYPOST_CHAOS_SEED=$(SEED)) \
+	    $(BIN)/python -m pytest -q -s tests/journeys/test_campaigns.py
 
 faults: install ## kill, freeze, cut off and fill up servers, three of a kind too, and workers; print the table of what was survived
 	@WAYPOST_CHAOS_KILLS=$(or $(KILLS),16) $(BIN)/python -m pytest -q -m "faults or survives or long" tests

@@ -208,6 +208,32 @@ async def test_a_list_stays_with_a_change_unless_the_texts_ask_for_more(campaign
         await campaign_bench.order(_O.SCHEDULE)
 
 
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"recipients": None}, ""),
+        ({"registry": {}}, ""),
+        ({"notification": {"title": "Sale", "campaign": "autumn"}}, "notification.campaign"),
+        ({"ramp": {"steps": [10, 1]}}, "ramp.steps"),
+        ({"metric": "conversion"}, "conversion"),
+        ({"notification": {"title": "Sale", "holdout": 5}}, "notification.holdout"),
+        ({"notification": {"title": "{{name}}"}}, "recipients[0].name"),
+        ({"recipients": None, "registry": {}}, "registry"),
+    ],
+)
+async def test_what_makes_no_sense_is_refused_when_it_is_drafted(
+    campaign_bench: CampaignBench, fields: dict[str, Any], path: str
+) -> None:
+    """The last one: the devices are not where the jobs are."""
+    if path == "registry":
+        elsewhere = replace(campaign_bench.ground.config, devices="cassandra")
+        campaign_bench.ground = replace(campaign_bench.ground, config=elsewhere)
+    with pytest.raises(InvalidRequest) as refused:
+        await campaign_bench.put(**fields)
+    assert [fault.path for fault in refused.value.faults] == [path]
+    assert await campaign_bench.campaigns.get(APP, "spring") is None
+
+
 async def test_an_erased_user_is_on_no_list(campaign_bench: CampaignBench) -> None:
     await campaign_bench.put()
     await campaign_bench.campaigns.erase(APP, UserId("u007"))

@@ -43,7 +43,7 @@ async def put(
 
     A list that was uploaded stays, unless the texts ask for other variables than before.
     """
-    _refuse(name, asked)
+    _refuse(ground, name, asked)
     for _ in range(_TRIES):
         now, before = ground.clock.now(), await ground.store.campaigns.get(app, name)
         if before is None:
@@ -76,8 +76,11 @@ def _list_of(
     return None if set(job.names) <= set(asked_before.names) and before.has_list else ()
 
 
-def _refuse(name: CampaignName, asked: CampaignSubmission) -> None:
+def _refuse(ground: Ground, name: CampaignName, asked: CampaignSubmission) -> None:
     faults = []
+    if asked.registry is not None and ground.config.devices != "store":
+        why = "the devices are kept in another database than the jobs: give recipients, or upload: true"
+        faults.append(Fault("registry", why))
     if (asked.recipients is not None) + asked.upload + (asked.registry is not None) != 1:
         faults.append(Fault("", "give recipients, or a registry filter, or upload: true"))
     if asked.notification.campaign not in (None, name):
