@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -145,7 +145,7 @@ def _may_be_mail(notification: Notification) -> bool:
 
 def render(message: Message, address: Address, recipient: Recipient) -> Message:
     """Put into the message for a mailbox the address at which its reader unsubscribes from this type."""
-    known = _known(recipient.facts)
+    known: Facts | None = recipient.facts.get(FEATURE)
     if known is None or known.links is None or not isinstance(address, Device) or address.platform != EMAIL:
         return message
     link = LinkedUser(address.user_id, known.kind or "", MAIL)
@@ -164,7 +164,7 @@ def _zone(own: str | None, of_app: str) -> ZoneInfo:
 
 def _preference(question: Question, candidate: Candidate) -> Verdict | None:
     """Suppress what the user does not want by this channel; of a critical type, say that it passes."""
-    known = _known(question.recipient.facts)
+    known: Facts | None = question.recipient.facts.get(FEATURE)
     channel = candidate.channel
     if known is None or channel is None:
         return None
@@ -175,7 +175,7 @@ def _preference(question: Question, candidate: Candidate) -> Verdict | None:
 
 def _time_zone(question: Question, _: Candidate) -> Verdict | None:
     """Say that the app's time zone counts, where the user's is unknown."""
-    known = _known(question.recipient.facts)
+    known: Facts | None = question.recipient.facts.get(FEATURE)
     if known is None or known.unknown_zone is None:
         return None
     return Noted(f"{known.unknown_zone} is unknown here: {known.zone.key} counts")
@@ -183,7 +183,7 @@ def _time_zone(question: Question, _: Candidate) -> Verdict | None:
 
 def _quiet_hours(question: Question, candidate: Candidate) -> Verdict | None:
     """Put off, or suppress, what would come in the user's quiet hours; a feed makes no noise."""
-    known = _known(question.recipient.facts)
+    known: Facts | None = question.recipient.facts.get(FEATURE)
     if known is None or known.hours is None or candidate.channel == FEED:
         return None
     until = quiet_until(known.hours, known.zone, question.now)
@@ -194,18 +194,13 @@ def _quiet_hours(question: Question, candidate: Candidate) -> Verdict | None:
 
 def _frequency_limit(question: Question, candidate: Candidate) -> Verdict | None:
     """Hold back what is known to be more than a cap allows; a feed disturbs nobody."""
-    known = _known(question.recipient.facts)
+    known: Facts | None = question.recipient.facts.get(FEATURE)
     if known is None or known.full is NO_CAP or candidate.channel in (None, FEED):
         return None
     full = known.full.of(question.families.get(candidate.channel, PUSH))
     if full is None:
         return None
     return Suppressed(FREQUENCY_LIMIT) if full.until is None else Deferred(full.until)
-
-
-def _known(of_user: Mapping[str, object]) -> Facts | None:
-    known = of_user.get(FEATURE)
-    return known if isinstance(known, Facts) else None
 
 
 RULES: Final = (
