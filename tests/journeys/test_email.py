@@ -15,6 +15,7 @@ from tests.shows import shows
 
 PASSWORD = "a password of 24 bytes.."
 MAILBOX = "ann@xn--bcher-kva.example"
+PUBLIC = "https://push.example.com"
 
 
 def account(service: Service) -> Json:
@@ -35,6 +36,53 @@ def account(service: Service) -> Json:
         "unsubscribe_key_file": f"{made}/unsubscribe-key",
         "callback_password_file": f"{made}/callback-password",
     }
+
+
+def unsubscribing(service: Service) -> Json:
+    """Two types of message, and a page on which users turn off the one that they may."""
+    secret = service.lab.directory / "preferences-secret"
+    secret.write_bytes(bytes(range(32)))
+    types = {"types": {"offer": {}, "code": {"critical": True}}}
+    app = {"email": account(service), **types}
+    return {"app": app, "preferences": {"secret_file": str(secret)}, "rest": {"public_url": PUBLIC}}
+
+
+async def leaves(service: Service, header: str) -> None:
+    """Post what a mail program posts when its reader unsubscribes, without a key or a session."""
+    way = header.partition("<")[2].partition(">")[0]
+    assert way.startswith(f"{PUBLIC}/p/demo/")
+    url = service.url + way.removeprefix(PUBLIC)
+    async with aiohttp.request("POST", url, data={"List-Unsubscribe": "One-Click"}) as answer:
+        assert answer.status == 200
+
+
+@pytest.mark.asyncio
+async def test_one_click_in_a_mail_program_ends_e_mails_of_that_type(tmp_path: Path) -> None:
+    """RFC 8058. A critical type has no link of ours, and goes on."""
+    async with running(tmp_path, start=False) as service:
+        service.configure(workers=1, **unsubscribing(service))
+        await service.start()
+        await service.ask("PUT", "/v1/users/ann/contacts/email", {"address": MAILBOX})
+        offer = await told(service, type="offer")
+        await until(lambda: service.is_sent(offer), "the offer")
+        ((header, post),) = [
+            (each["headers"]["List-Unsubscribe"], each["headers"]["List-Unsubscribe-Post"])
+            for each in await mail(service, offer)
+        ]
+        assert post == "List-Unsubscribe=One-Click"
+        await leaves(service, header)
+        second = await told(service, type="offer", body="Another one")
+
+        async def over() -> Json | None:
+            detail: Json = (await service.ask("GET", f"/v1/notifications/{second}"))[1]
+            return detail if detail["notification"]["finished_at"] else None
+
+        detail = await until(over, "the end of the second offer")
+        assert [(each["status"], each["reason"]) for each in detail["receipts"]] == [("suppressed", "preference")]
+        code = await told(service, type="code")
+        await until(lambda: service.is_sent(code), "the code")
+        (got,) = await mail(service, code)
+        assert got["headers"]["List-Unsubscribe"].startswith("<https://example.com/u/")
 
 
 async def told(service: Service, **content: Any) -> str:

@@ -94,6 +94,8 @@ Counted = Mapping[str, Mapping[NotificationId, Instant]]
 
 def caps_of(app: PreferenceSettings, settings: TypeSettings, kind: str | None, said: Preferences) -> Capped | None:
     """Return the caps that hold for a type; None where there are none. The zone is UTC until it is known."""
+    if app.cap is None and settings.cap is None and said.frequency_limit is None and not settings.channel_caps:
+        return None
     wholes: dict[str, Cap] = {}
     if not settings.critical:
         cap = app.cap

@@ -25,6 +25,8 @@ class Message(Struct, frozen=True):
     content: Content
     override: dict[str, Any] = {}
     """The fields for this target's channel alone, in the words of its provider."""
+    unsubscribe: str | None = None
+    """The address at which one click unsubscribes the reader of an e-mail."""
 
     def remaining_ttl_s(self, now: Instant) -> int:
         """Return the whole seconds of validity left, as each attempt tells the provider; never negative."""

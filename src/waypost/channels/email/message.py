@@ -82,7 +82,7 @@ def assemble(rendering: Rendering, delivery: Delivery, author: Author) -> bytes:
         (REFERENCE_HEADER, b" " + reference.encode()),
         *_for_provider(author.provider, reference),
         *rendering.headers,
-        *author.unsubscribing.headers(delivery.device),
+        *author.unsubscribing.headers(delivery.device, delivery.message.unsubscribe),
     ]
     if author.signer is not None:
         signed = [header for header in headers if _stays(header[0].lower(), author.provider)]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Final
+
+from msgspec.structs import replace
 
 from waypost.channels.email.access import read_access, read_author
 from waypost.channels.email.mailboxes import why_no_mailbox
@@ -13,10 +16,10 @@ from waypost.channels.email.message_ids import message_id_of, reference_of
 from waypost.channels.email.pool import SmtpPool, Task
 from waypost.channels.email.session import Mail
 from waypost.channels.email.settings import CHANNEL, EmailSettings
-from waypost.channels.push.payload import told_alike
 from waypost.channels.push.watch import CredentialWatch
 from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
+from waypost.domain.message import Message
 from waypost.domain.outcome import Outcome, Refused
 from waypost.domain.time import SECOND_MS
 from waypost.ports.clock import Clock
@@ -57,7 +60,7 @@ class EmailSender:
     def send(self, batch: Sequence[Delivery], report: Report) -> None:
         """Begin to send; each delivery is reported exactly once, never before this returns."""
         author = self._ready()
-        for message, deliveries in told_alike(batch):
+        for message, deliveries in groupby(batch, key=_shared):
             rendering = render(message, author)
             for delivery in deliveries:
                 self._send(rendering, delivery, report)
@@ -109,6 +112,12 @@ class EmailSender:
         assert self._pool is not None, "it was started"
         now_s, patience_s = self._loop.time(), self._settings.timeout_s
         self._pool.add(Task(build, done, begin_by=now_s + patience_s / 2, answer_by=now_s + patience_s))
+
+
+def _shared(delivery: Delivery) -> Message:
+    """Return what a message has in common with those of other readers: it is rendered once for all of them."""
+    message = delivery.message
+    return message if message.unsubscribe is None else replace(message, unsubscribe=None)
 
 
 def _for_reader(rendering: Rendering | Refused, delivery: Delivery) -> Rendering | Refused:

@@ -29,9 +29,14 @@ class Unsubscribing(Struct, frozen=True):
     key: bytes
     mailto: str | None
 
-    def headers(self, device: Device) -> list[tuple[str, bytes]]:
-        """Return the headers for the reader at *device*; none where no way is set."""
+    def headers(self, device: Device, of_message: str | None = None) -> list[tuple[str, bytes]]:
+        """Return the headers for the reader at *device*; none where no way is set.
+
+        An address that is *of_message* comes in the place of the setting's. It has to be https (RFC 8058, section 3.1).
+        """
         url = None if self.url is None else self.url.replace(TOKEN, self.token(device))
+        if of_message is not None and of_message.startswith("https://"):
+            url = of_message
         if url is not None and len(url) > _LINE_LIMIT:
             url = None
         ways = [f"<{way}>" for way in (url, self.mailto and f"mailto:{self.mailto}") if way]

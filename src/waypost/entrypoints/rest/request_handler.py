@@ -49,9 +49,10 @@ Headers = Sequence[tuple[str, str]]
 _LARGE = frozenset({"/v1/notifications/batch", "/v1/bulk"})
 """Paths whose bodies may be as large as a batch."""
 _WRITES = BODY_METHODS | {"DELETE"}
-_REPORTED = "/callbacks/"
-_REPORT_LIMIT_BYTES = 64 * 1024
-"""The most bytes of a provider's report, whose sender is known by the signature over them alone."""
+_SIGNED = ("/callbacks/", "/p/")
+"""The beginnings of paths whose bodies need not be JSON: a provider's report, and the form of a page."""
+_SIGNED_LIMIT_BYTES = 64 * 1024
+"""The most bytes of these, whose sender is known by a signature over them, or in the path, alone."""
 _KEYED = ("/v1/", envelope.PREFIX)
 _CREDENTIALS = frozenset({b"authorization", b"x-api-key"})
 _ONCE = frozenset({b"idempotency-key", b"content-type"})
@@ -101,8 +102,8 @@ class RequestHandler:
         body = b""
         if self._taken.takes(method, path) and not _is_upload(method, path):
             limit = self._limit_of(path)
-            is_report = path.startswith(_REPORTED)
-            body = await self._bodies.read(scope["headers"], exchange.receive, limit, any_type=is_report)
+            any_type = path.startswith(_SIGNED)
+            body = await self._bodies.read(scope["headers"], exchange.receive, limit, any_type=any_type)
             exchange.body_read = True
         if submit is not None:
             self._api.intake.shed(scope["user"].app)
@@ -147,8 +148,8 @@ class RequestHandler:
 
     def _limit_of(self, path: str) -> int:
         settings = self._api.settings
-        if path.startswith(_REPORTED):
-            return _REPORT_LIMIT_BYTES
+        if path.startswith(_SIGNED):
+            return _SIGNED_LIMIT_BYTES
         return settings.batch_limit_bytes if path in _LARGE else settings.body_limit_bytes
 
 

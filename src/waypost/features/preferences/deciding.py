@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -12,21 +12,28 @@ from msgspec.structs import replace
 
 from waypost.channels.inapp.settings import CHANNEL as FEED
 from waypost.config import AppSettings, Config
+from waypost.domain.address import Address
 from waypost.domain.capping import NO_CAP, Capped, Claim, Verdicts, caps_of
 from waypost.domain.channel import PUSH
 from waypost.domain.content import Kind, Urgency
+from waypost.domain.device import EMAIL, Device
 from waypost.domain.ids import AppId, NotificationId, UserId
+from waypost.domain.message import Message
 from waypost.domain.notification import Notification
+from waypost.domain.preference_link import LinkedUser, PreferenceLinks
 from waypost.domain.preferences import NOTHING_SAID, Preferences, PreferenceSettings, TypeSettings, settings_of, wants
 from waypost.domain.profile import zone_of
 from waypost.domain.quiet_hours import Hours, quiet_until
+from waypost.domain.recipient import Recipient
 from waypost.domain.routing import Candidate, Deferred, Noted, Question, Rule, Verdict
 from waypost.domain.settlement import Suppressed
 from waypost.features.parts import Ground
 from waypost.features.preferences.knowing import Known, KnownUsers, User
+from waypost.features.preferences.settings import links_of
 
 FEATURE: Final = "preferences"
 PREFERENCE: Final = "preference"
+MAIL: Final = "email"
 QUIET_HOURS: Final = "quiet_hours"
 FREQUENCY_LIMIT: Final = "frequency_limit"
 _OURS: Final = "waypost:"
@@ -48,6 +55,8 @@ class Facts(Struct, frozen=True):
     """The caps that count it."""
     full: Verdicts = NO_CAP
     """The caps that are reached, as far as they were looked at: ``capping.claims`` finds out when it is sent."""
+    links: PreferenceLinks | None = None
+    """The maker of the links by which readers of e-mails unsubscribe."""
 
 
 def is_declared(config: Config) -> bool:
@@ -64,10 +73,10 @@ async def facts(ground: Ground, notifications: Sequence[Notification]) -> Sequen
     }
     if not users:
         return [None] * len(notifications)
-    memory = {} if ground.memory is None else ground.memory
+    memory, links = {} if ground.memory is None else ground.memory, links_of(ground.config)
     known = await memory.setdefault(KnownUsers, KnownUsers()).of(ground, users)
     found = [
-        _facts(each, apps[each.app], known[each.app, each.user_id]) if is_meant else None
+        _facts(each, apps[each.app], known[each.app, each.user_id], links) if is_meant else None
         for each, is_meant in zip(notifications, meant, strict=True)
     ]
     return found if ground.memory is not None else await _looked(ground, notifications, found)
@@ -107,18 +116,40 @@ def _has(app: AppSettings) -> bool:
 _UNSET: Final = PreferenceSettings()
 
 
-def _facts(notification: Notification, app: AppSettings, known: Known) -> Facts | None:
+def _facts(notification: Notification, app: AppSettings, known: Known, links: PreferenceLinks | None) -> Facts | None:
     kind = notification.content.type
     settings = settings_of(app.types, kind, is_critical=notification.urgency is Urgency.CRITICAL)
     hours = None if _passes(settings) else known.said.quiet_hours or app.preferences.quiet_hours
     capped = caps_of(app.preferences, settings, kind, known.said)
-    if hours is None and capped is None and known.said is NOTHING_SAID and settings.enabled and not settings.channels:
+    links = links if not settings.critical and _may_be_mail(notification) else None
+    if (
+        hours is None
+        and capped is None
+        and links is None
+        and known.said is NOTHING_SAID
+        and settings.enabled
+        and not settings.channels
+    ):
         return None
     zone = _zone(known.time_zone, app.preferences.time_zone)
     unknown = known.time_zone if known.time_zone not in (None, zone.key) else None
     if capped is not None:
         capped = replace(capped, zone=zone)
-    return Facts(known.said, kind, settings, zone, hours, unknown, capped)
+    return Facts(known.said, kind, settings, zone, hours, unknown, capped, NO_CAP, links)
+
+
+def _may_be_mail(notification: Notification) -> bool:
+    """Tell whether a mailbox may be among the targets: it is named, by its channel or as a device."""
+    return bool(notification.device_ids) or any(step.to == MAIL for step in notification.content.channels)
+
+
+def render(message: Message, address: Address, recipient: Recipient) -> Message:
+    """Put into the message for a mailbox the address at which its reader unsubscribes from this type."""
+    known: Facts | None = recipient.facts.get(FEATURE)
+    if known is None or known.links is None or not isinstance(address, Device) or address.platform != EMAIL:
+        return message
+    link = LinkedUser(address.user_id, known.kind or "", MAIL)
+    return replace(message, unsubscribe=known.links.url(address.app, link))
 
 
 def _passes(settings: TypeSettings) -> bool:
@@ -133,7 +164,7 @@ def _zone(own: str | None, of_app: str) -> ZoneInfo:
 
 def _preference(question: Question, candidate: Candidate) -> Verdict | None:
     """Suppress what the user does not want by this channel; of a critical type, say that it passes."""
-    known = _known(question.recipient.facts)
+    known: Facts | None = question.recipient.facts.get(FEATURE)
     channel = candidate.channel
     if known is None or channel is None:
         return None
@@ -144,7 +175,7 @@ def _preference(question: Question, candidate: Candidate) -> Verdict | None:
 
 def _time_zone(question: Question, _: Candidate) -> Verdict | None:
     """Say that the app's time zone counts, where the user's is unknown."""
-    known = _known(question.recipient.facts)
+    known: Facts | None = question.recipient.facts.get(FEATURE)
     if known is None or known.unknown_zone is None:
         return None
     return Noted(f"{known.unknown_zone} is unknown here: {known.zone.key} counts")
@@ -152,7 +183,7 @@ def _time_zone(question: Question, _: Candidate) -> Verdict | None:
 
 def _quiet_hours(question: Question, candidate: Candidate) -> Verdict | None:
     """Put off, or suppress, what would come in the user's quiet hours; a feed makes no noise."""
-    known = _known(question.recipient.facts)
+    known: Facts | None = question.recipient.facts.get(FEATURE)
     if known is None or known.hours is None or candidate.channel == FEED:
         return None
     until = quiet_until(known.hours, known.zone, question.now)
@@ -163,18 +194,13 @@ def _quiet_hours(question: Question, candidate: Candidate) -> Verdict | None:
 
 def _frequency_limit(question: Question, candidate: Candidate) -> Verdict | None:
     """Hold back what is known to be more than a cap allows; a feed disturbs nobody."""
-    known = _known(question.recipient.facts)
+    known: Facts | None = question.recipient.facts.get(FEATURE)
     if known is None or known.full is NO_CAP or candidate.channel in (None, FEED):
         return None
     full = known.full.of(question.families.get(candidate.channel, PUSH))
     if full is None:
         return None
     return Suppressed(FREQUENCY_LIMIT) if full.until is None else Deferred(full.until)
-
-
-def _known(of_user: Mapping[str, object]) -> Facts | None:
-    known = of_user.get(FEATURE)
-    return known if isinstance(known, Facts) else None
 
 
 RULES: Final = (

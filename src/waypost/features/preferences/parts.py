@@ -5,7 +5,8 @@ from __future__ import annotations
 from waypost.domain.time import Instant
 from waypost.features.parts import Ground, Parts
 from waypost.features.preferences.capping import claims
-from waypost.features.preferences.deciding import RULES, facts, is_declared
+from waypost.features.preferences.deciding import RULES, facts, is_declared, render
+from waypost.features.preferences.page_routes import ROUTES as PAGE_ROUTES
 from waypost.features.preferences.routes import ROUTES
 from waypost.pipeline.sweep import PAGE
 from waypost.ports.erasure import Erasure
@@ -27,12 +28,13 @@ async def drop(ground: Ground, now: Instant) -> int:
 
 PARTS = Parts(
     tables=(PREFERENCE, CHANGES, LAST_CHANGE, COUNTED),
-    routes=(*ROUTES,),
+    routes=(*ROUTES, *PAGE_ROUTES),
     tags={"Preferences": "What users want to be sent."},
     is_used=is_declared,
     rules=RULES,
     facts=facts,
     claims=claims,
+    renders=render,
     erases=erase,
     drops=drop,
 )

@@ -37,7 +37,7 @@ _submitted = msgspec.json.Decoder(SubmittedPreferences)
 async def get_preferences(request: Call, user_id: PathIdentity) -> Response[bytes]:
     """Return what the user wants to be sent, with what the app says where the user does not."""
     user = user_in(request.user, user_id)
-    return answer(200, await _view(_ground(request), request.user.app, user))
+    return answer(200, await _view(ground_in(request), request.user.app, user))
 
 
 @patch(
@@ -57,7 +57,7 @@ async def get_preferences(request: Call, user_id: PathIdentity) -> Response[byte
 async def patch_preferences(request: Call, user_id: PathIdentity, body: RawBody) -> Response[bytes]:
     """Change what the user wants, from the next notification on that is routed, also of those that wait."""
     said = decode(_submitted, body)
-    ground, app, user = _ground(request), request.user.app, user_in(request.user, user_id)
+    ground, app, user = ground_in(request), request.user.app, user_in(request.user, user_id)
     faults = list(_faults(said, app_of(ground, app), channels_of(ground, app)))
     if faults:
         raise InvalidRequest(tuple(faults))
@@ -87,7 +87,8 @@ async def _view(ground: Ground, app: AppId, user: UserId) -> PreferencesView:
     return view_of(said, app_of(ground, app), channels_of(ground, app), profile.time_zone)
 
 
-def _ground(request: Call) -> Ground:
+def ground_in(request: Call) -> Ground:
+    """Return what these routes work with."""
     ground: Ground = ground_of(request, FEATURE)
     return ground
 

@@ -2,15 +2,57 @@
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
 from waypost.config import AppSettings, Config
 from waypost.domain.errors import ConfigurationError
+from waypost.domain.preference_link import PreferenceLinks
 from waypost.domain.preferences import LONGEST_CAP_S, Cap
 from waypost.domain.profile import zone_faults
 from waypost.domain.time import SECOND_MS
 
+SECRET_BYTES: Final = 32
+"""The fewest bytes of the file, as many as the key of HMAC-SHA256 needs (RFC 2104 section 3)."""
+
+
+class PreferenceSecret(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The secret behind links to the page of preferences."""
+
+    secret_file: str | None = None
+    """At least 32 random bytes that sign links to the page for users, the same on every machine; with
+    `rest.public_url`. Unset: no links."""
+
+
+def links_of(config: Config) -> PreferenceLinks | None:
+    """Return the maker of links; None where none are made. ConfigurationError where it lacks address or secret."""
+    settings: PreferenceSecret = config.features.get("preferences") or PreferenceSecret()
+    if settings.secret_file is None:
+        return None
+    if config.rest.public_url is None:
+        raise ConfigurationError("rest.public_url", "is required: links to preferences need the address of this API")
+    return PreferenceLinks(config.rest.public_url, _read(Path(settings.secret_file)))
+
+
+@cache
+def _read(file: Path) -> bytes:
+    try:
+        secret = file.read_bytes()
+    except OSError as away:
+        raise ConfigurationError("preferences.secret_file", f"cannot be read: {away.strerror}") from None
+    if len(secret) < SECRET_BYTES:
+        raise ConfigurationError("preferences.secret_file", f"has {len(secret)} bytes, at least {SECRET_BYTES}")
+    return secret
+
 
 def check_preferences(config: Config) -> None:
-    """Refuse, with ConfigurationError, a time zone that nobody knows, and a cap over more than counts are kept for."""
+    """Refuse, with ConfigurationError, a time zone that nobody knows, a cap over more than counts are kept for, and
+    links that cannot be made.
+    """
+    links_of(config)
     for name, app in config.apps.items():
         for fault in zone_faults(app.preferences.time_zone):
             raise ConfigurationError(f"apps.{name}.preferences.{fault.path}", fault.why)
