@@ -59,8 +59,8 @@ def waypost() -> None:
 
     send, show, feed, tail, bulk, campaigns, schedules, devices, users, dead, alerts, analytics, balance, audit,
     outbox, explain and dedup speak to the API: give its address with --url or WAYPOST_URL, and the key in
-    WAYPOST_API_KEY. keys, migrate, backup, restore, move, check-config, and devices export, import and warm, read the configuration and open
-    the store themselves; apns and fcm read it and speak to Apple and to Google.
+    WAYPOST_API_KEY. keys, migrate, backup, restore, move, check-config, and devices export, import and warm, read
+    the configuration and open the store themselves; apns and fcm read it and speak to Apple and to Google.
     """
 
 
