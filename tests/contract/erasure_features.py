@@ -23,6 +23,7 @@ from waypost.domain.profile import Profile
 from waypost.domain.recovery import AlertType
 from waypost.domain.recurrence import Recurrence
 from waypost.domain.schedule import Schedule
+from waypost.domain.series import Series, Step, joined
 from waypost.domain.time import later
 from waypost.ports.feed import Mark, NewEntry
 from waypost.ports.recovery import Alert
@@ -89,6 +90,14 @@ async def is_scheduled(bench: Bench, store: SqlUnderTest, _: Notification) -> se
     return {"schedule"}
 
 
+async def is_member(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:
+    """She goes through a series."""
+    series = Series(app=APP, name="basket", version=1, caller=CALLER, steps=(Step("one", b"{}"),), created_at=bench.now)
+    member = joined(series, HER, "UTC", bench.now, {"plan": f"{MARKER}-plan"})
+    assert await store.ground_of(bench.worker).store.series.join(member, bench.now)
+    return {"series_member"}
+
+
 async def is_stuck(bench: Bench, store: SqlUnderTest, made: Notification) -> set[str]:
     """An alert says that nobody moves it: by its id alone."""
     raised = Alert(APP, made.id, AlertType.STUCK_PROCESSING, "stuck", None, "processing", 0, bench.now)
@@ -126,4 +135,5 @@ PUTS: Final[Mapping[str, Put | str]] = {
     "balance": "it counts, and names nobody",
     "recovery": is_stuck,
     "schedules": is_scheduled,
+    "series": is_member,
 }

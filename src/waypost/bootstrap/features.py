@@ -25,6 +25,7 @@ from waypost.features.opt_outs import OPT_OUTS
 from waypost.features.receipts import RECEIPTS
 from waypost.features.recovery import RECOVERY
 from waypost.features.schedules import SCHEDULES
+from waypost.features.series import SERIES
 from waypost.features.users import USERS
 from waypost.features.webhooks import WEBHOOKS
 
@@ -65,6 +66,7 @@ FEATURES: tuple[Feature, ...] = (
     BALANCE,
     RECOVERY,
     SCHEDULES,
+    SERIES,
 )
 """The list of features, to which each new one is added."""
 

@@ -31,6 +31,8 @@ class Act(StrEnum):
     SCHEDULE_RESUMED = "schedule.resumed"
     SCHEDULE_CHANGED = "schedule.changed"
     SCHEDULE_REMOVED = "schedule.removed"
+    SERIES_PUT = "series.put"
+    SERIES_REMOVED = "series.removed"
     USER_ERASED = "user.erased"
     ALERT_RETRIED = "alert.retried"
     ALERT_RESOLVED = "alert.resolved"

@@ -30,6 +30,7 @@ from tests.memory.keys import MemoryKeys
 from tests.memory.outbox import MemoryOutboxView
 from tests.memory.profiles import MemoryProfiles
 from tests.memory.schedules import MemorySchedules
+from tests.memory.series import MemorySeries
 from tests.memory.store import MemoryStore
 from tests.memory.views import MemoryViews
 from tests.memory.work import MemoryWork
@@ -135,6 +136,7 @@ class InMemory:
         self.recovery = MemoryAlerts()
         self.profiles = MemoryProfiles()
         self.schedules = MemorySchedules()
+        self.series = MemorySeries()
 
 
 class Service:

@@ -68,6 +68,7 @@ PATH_KINDS = {
     "prefix": PrefixText,
     "link": LinkText,
     "schedule": NameText,
+    "series": NameText,
     "occurrence": LocalTime,
 }
 """The types of path parameters once they are read."""

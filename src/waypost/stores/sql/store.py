@@ -33,6 +33,7 @@ from waypost.stores.sql.profiles import SqlProfiles
 from waypost.stores.sql.recovery import SqlRecovery
 from waypost.stores.sql.retention import SqlRetention
 from waypost.stores.sql.schedules import SqlSchedules
+from waypost.stores.sql.series import SqlSeries
 from waypost.stores.sql.settings import SqlSettings
 from waypost.stores.sql.views import SqlViews
 from waypost.stores.sql.webhook_queue import SqlWebhookQueue
@@ -70,6 +71,7 @@ class Store:
         self.contact_proofs = SqlContactProofs(database)
         self.device_events = SqlDeviceEvents(database)
         self.schedules = SqlSchedules(database)
+        self.series = SqlSeries(database)
         self.recovery = SqlRecovery(database)
         self.webhook_queue = SqlWebhookQueue(database)
         self.audit = SqlAudit(database)
