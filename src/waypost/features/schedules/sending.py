@@ -25,6 +25,7 @@ from waypost.features.schedules.settings import ScheduleSettings
 from waypost.pipeline.intake import Caller
 from waypost.pipeline.submitted import Made, made_of
 from waypost.pipeline.zones import zones_of
+from waypost.telemetry import Event
 
 PAGE: Final = 200
 IN_DOUBT: Final = "nobody knows whether it was submitted"
@@ -47,6 +48,9 @@ async def _send_page(ground: Ground, page: Sequence[Schedule], now: Instant) -> 
     lost = [each for each in claimed if is_in_doubt(each, now)]
     made = await _submitted(ground, [each for each in claimed if not is_in_doubt(each, now)])
     ends = [*((each, Made(error=IN_DOUBT)) for each in lost), *made]
+    for each, end in ends:
+        if end.error is not None:
+            ground.telemetry.event(Event.SCHEDULE_REFUSED, app=each.app, schedule=each.name)
     await asyncio.gather(
         *(
             ground.store.schedules.replace(

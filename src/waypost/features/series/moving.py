@@ -23,6 +23,7 @@ from waypost.features.parts import Ground
 from waypost.pipeline.intake import Caller
 from waypost.pipeline.submitted import Made, made_of
 from waypost.pipeline.zones import zones_of
+from waypost.telemetry import Event
 
 PAGE: Final = 200
 IN_DOUBT: Final = "nobody knows whether it was submitted"
@@ -57,6 +58,10 @@ async def _move_page(ground: Ground, page: Sequence[Member], now: Instant) -> No
         else:
             ends.append((each, SKIPPED))
     ends += await _sent(ground, to_send)
+    for each, made in ends:
+        if made.error is not None:
+            step = versions[each.app, each.series, each.version].steps[each.step].name
+            ground.telemetry.event(Event.SERIES_REFUSED, app=each.app, series=each.series, step=step)
     await asyncio.gather(*(_moved(ground, each, made, versions, zones, now) for each, made in ends))
 
 
