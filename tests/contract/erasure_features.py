@@ -26,6 +26,7 @@ from waypost.domain.profile import Profile
 from waypost.domain.recovery import AlertType
 from waypost.domain.recurrence import Recurrence
 from waypost.domain.schedule import Schedule
+from waypost.domain.series import Series, Step, joined
 from waypost.domain.time import later
 from waypost.domain.tracked import TrackedEvent
 from waypost.ports.feed import Mark, NewEntry
@@ -103,6 +104,14 @@ async def wants(bench: Bench, store: SqlUnderTest, made: Notification) -> set[st
     return {"preference", "user_change", "frequency_count"}
 
 
+async def is_member(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:
+    """She goes through a series."""
+    series = Series(app=APP, name="basket", version=1, caller=CALLER, steps=(Step("one", b"{}"),), created_at=bench.now)
+    member = joined(series, HER, "UTC", bench.now, {"plan": f"{MARKER}-plan"})
+    assert await store.ground_of(bench.worker).store.series.join(member, bench.now)
+    return {"series_member"}
+
+
 async def is_stuck(bench: Bench, store: SqlUnderTest, made: Notification) -> set[str]:
     """An alert says that nobody moves it: by its id alone."""
     raised = Alert(APP, made.id, AlertType.STUCK_PROCESSING, "stuck", None, "processing", 0, bench.now)
@@ -150,4 +159,5 @@ PUTS: Final[Mapping[str, Put | str]] = {
     "schedules": is_scheduled,
     "preferences": wants,
     "analytics": is_counted,
+    "series": is_member,
 }

@@ -28,6 +28,7 @@ from waypost.features.preferences import PREFERENCES
 from waypost.features.receipts import RECEIPTS
 from waypost.features.recovery import RECOVERY
 from waypost.features.schedules import SCHEDULES
+from waypost.features.series import SERIES
 from waypost.features.users import USERS
 from waypost.features.webhooks import WEBHOOKS
 
@@ -74,6 +75,7 @@ FEATURES: tuple[Feature, ...] = (
     RECOVERY,
     SCHEDULES,
     ANALYTICS,
+    SERIES,
 )
 """The list of features, to which each new one is added."""
 

@@ -33,6 +33,10 @@ def explain(client: Client, as_json: bool, **fields: Any) -> None:
     out = console()
     for target in answer["targets"]:
         _print_target(target)
+    if answer["time_zone"] is not None:
+        due = answer["scheduled_at"] or "at once: that time is over there"
+        whose = {"user": "the user's", "app": "the app's"}.get(answer["time_zone_of"], "since nobody's is known")
+        out.print(f"due {due}, in the zone {answer['time_zone']} ({whose})")
     if not answer["targets"]:
         out.print("no targets: this user has no device that these channels reach")
     for said in answer["routing"]:

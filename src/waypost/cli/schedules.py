@@ -191,7 +191,8 @@ def move(client: Client, name: str, local: str, to: str, as_json: bool) -> None:
 @schedules.command(short_help="Remove a schedule.")
 @click.argument("name")
 @api_options
-def remove(client: Client, name: str) -> None:
+@as_json_option
+def remove(client: Client, name: str, as_json: bool) -> None:
     """Submit nothing more of a schedule.
 
     \b
@@ -199,7 +200,10 @@ def remove(client: Client, name: str) -> None:
       waypost schedules remove monday
     """
     client.ask("DELETE", _path(name))
-    console().print(f"{name} is removed")
+    if as_json:
+        print_json({"removed": name})
+    else:
+        console().print(f"{name} is removed")
 
 
 def _path(*parts: str) -> str:

@@ -16,9 +16,10 @@ from msgspec import Struct
 from waypost.domain.content import Content, Kind, Urgency
 from waypost.domain.device import Device, Platform, TokenUse, token_use_of
 from waypost.domain.ids import AppId, CallerId, NotificationId, UserId, created_at
+from waypost.domain.local_time import choose_zone, instant_at, parse_local
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.personal import Variables, personalised
-from waypost.domain.time import Instant
+from waypost.domain.time import Instant, later
 from waypost.domain.variants import VARIANT, Part, variant_for
 
 JobId = NewType("JobId", bytes)
@@ -124,6 +125,10 @@ class BulkJob(Struct, frozen=True):
     """The part of the registry's users that it is for; None is all."""
     held: bool = False
     """Whether it waits to be started, as one with a list does."""
+    send_at: str | None = None
+    """The local time before which no recipient is sent to."""
+    zone: str | None = None
+    """The zone of recipients who have none of their own."""
 
     @property
     def token_use(self) -> TokenUse:
@@ -204,8 +209,14 @@ def piece_of(notification_id: NotificationId) -> int:
     return ((value >> 64) & 0xFFF) << 10 | (value >> 52) & 0x3FF
 
 
-def notification_for(job: BulkJob, piece: int, user_id: UserId, variables: Variables | None) -> Notification:
-    """Build the notification for one recipient; *variables* None leaves the content as it is."""
+def notification_for(
+    job: BulkJob, piece: int, user_id: UserId, variables: Variables | None, zone: str | None = None
+) -> Notification:
+    """Build the notification for one recipient; *variables* None leaves the content as it is.
+
+    *zone* is the recipient's own, for a job that has a local time.
+    """
+    scheduled_at = None if job.send_at is None else _due_at(job, job.send_at, zone)
     return Notification(
         id=recipient_id(job.id, piece, user_id),
         app=job.app,
@@ -213,13 +224,19 @@ def notification_for(job: BulkJob, piece: int, user_id: UserId, variables: Varia
         user_id=user_id,
         content=job.content if variables is None else personalised(job.content, variables),
         created_at=job.created_at,
-        expires_at=job.expires_at,
+        expires_at=job.expires_at if scheduled_at is None else later(scheduled_at, job.ttl_ms),
         ttl_ms=job.ttl_ms,
         lane=Lane.BULK,
         kind=job.kind,
         urgency=job.urgency,
+        scheduled_at=scheduled_at,
         retry_policy=job.retry_policy,
     )
+
+
+def _due_at(job: BulkJob, send_at: str, zone: str | None) -> Instant:
+    """Return when a recipient in *zone* is sent to: the local time there, or the start of the job after it."""
+    return Instant(max(job.created_at, instant_at(parse_local(send_at), choose_zone(zone, job.zone).name)))
 
 
 def variables_for(job: BulkJob, own: Variables, user_id: UserId) -> dict[str, str] | None:

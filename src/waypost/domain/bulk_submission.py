@@ -16,6 +16,8 @@ from waypost.domain.device import Platform
 from waypost.domain.drafting import ContentCheck, draft
 from waypost.domain.errors import Fault, InvalidRequest
 from waypost.domain.ids import AppId, CallerId, NotificationId, UserId
+from waypost.domain.local_time import WESTERNMOST, LocalTime, instant_at, parse_local
+from waypost.domain.notification import Notification
 from waypost.domain.personal import NAME, names_in, personalised, placeholder_faults
 from waypost.domain.submission import (
     Badge,
@@ -34,7 +36,7 @@ from waypost.domain.submission import (
     Word,
 )
 from waypost.domain.text import NO_NUL, Text
-from waypost.domain.time import Instant, from_datetime
+from waypost.domain.time import Instant, from_datetime, later
 
 RATE_LIMIT = 1_000_000
 VALUE_LIMIT = 1_024
@@ -66,7 +68,13 @@ class BulkMessage(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     thread: Word | None = None
     android_channel: Word | None = None
     collapse_key: Word | None = None
-    ttl: Annotated[Seconds | None, Meta(description="Seconds, from now on, for which sending is worthwhile.")] = None
+    ttl: Annotated[
+        Seconds | None,
+        Meta(description="Seconds, from now on or from `send_at`, for which sending is worthwhile."),
+    ] = None
+    send_at: Annotated[
+        LocalTime | None, Meta(description="The earliest time of sending on each recipient's own clock.")
+    ] = None
     overrides: Annotated[
         dict[Channel, dict[str, Any]],
         Meta(extra_json_schema={"propertyNames": {"$ref": "#/components/schemas/Channel"}}),
@@ -131,8 +139,12 @@ def draft_job(
     defaults: Defaults,
     now: Instant,
     checks: Sequence[ContentCheck] = (),
+    zone: str | None = None,
 ) -> BulkJob:
-    """Build the job that a submission asks for; InvalidRequest carries every fault found."""
+    """Build the job that a submission asks for; InvalidRequest carries every fault found.
+
+    *zone* is that of recipients who have none of their own.
+    """
     message = {name: getattr(asked.notification, name) for name in asked.notification.__struct_fields__}
     try:
         made = draft(Submission(user_id=_NOBODY, **message), new_id, app, caller, defaults, now, checks)
@@ -151,7 +163,7 @@ def draft_job(
         caller=caller,
         content=content,
         created_at=now,
-        expires_at=told.expires_at,
+        expires_at=told.expires_at if message["send_at"] is None else _last(message["send_at"], told, now),
         ttl_ms=told.ttl_ms,
         registry=None if asked.registry is None else _filter(asked.registry),
         names=tuple(sorted(names_in(made.content))) if asked.registry is None else (),
@@ -160,7 +172,14 @@ def draft_job(
         kind=told.kind,
         urgency=told.urgency,
         retry_policy=told.retry_policy,
+        send_at=message["send_at"],
+        zone=zone,
     )
+
+
+def _last(send_at: str, made: Notification, now: Instant) -> Instant:
+    """Return when nobody is sent to any more: where the local time comes last, and the TTL after that."""
+    return later(Instant(max(now, instant_at(parse_local(send_at), WESTERNMOST))), made.ttl_ms)
 
 
 def _faults(asked: BulkSubmission, content: Content) -> Iterator[Fault]:

@@ -28,6 +28,8 @@ from waypost.domain.time import Instant
 NO_CREDENTIAL = "no_credential"
 DEVICE_NOT_FOUND = "device_not_found"
 DEVICE_MOVED = "device_gone"
+SEND_AT = "send_at"
+"""What puts off a recipient of a bulk job until the local time of the job, as if it were a rule."""
 RECEIPT_LINK = "waypost_receipt"
 """The key in ``data`` of the link by which a device confirms."""
 
@@ -177,7 +179,7 @@ class RoutingTable:
         self.channels = channels
         self.families = dict.fromkeys(channels.values(), PUSH) if families is None else families
         self.credentials = credentials
-        self.conditions = frozenset(condition_of(rule.name) for rule in rules)
+        self.conditions = frozenset(condition_of(name) for name in (SEND_AT, *(rule.name for rule in rules)))
         """The conditions under which rules put off: no gate lifts them, each ends at its time."""
         self._stages = _stages(rules)
         self._renderers = renderers

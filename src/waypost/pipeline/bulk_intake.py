@@ -32,6 +32,8 @@ class BulkIntake(Struct, frozen=True):
     """Of each app, what the channels that it has a credential for refuse."""
     walks_registry: bool = True
     """Whether the registry is where the jobs are, and may be walked for one."""
+    zones: Mapping[AppId, str | None] = {}
+    """The zone of each app's users who have none of their own."""
 
     async def submit(self, app: AppId, caller: CallerId, asked: BulkSubmission, key: str | None) -> JobCreated:
         """Make a job, once for each idempotency *key*; a list that came with it is stored before it starts.
@@ -43,7 +45,8 @@ class BulkIntake(Struct, frozen=True):
             raise InvalidRequest((Fault("registry", why),))
         (new_id,) = self.ids.next(1)
         now = created_at(new_id)  # to the millisecond: the ids of recipients lead back to it
-        job = draft_job(asked, new_id, app, caller, self.defaults[app], now, self.checks.get(app, ()))
+        checks = self.checks.get(app, ())
+        job = draft_job(asked, new_id, app, caller, self.defaults[app], now, checks, self.zones.get(app))
         told = [recipient_of(each, job, f"recipients[{n}]") for n, each in enumerate(asked.recipients or ())]
         claimed = None if key is None else idempotency_key(app, caller, f"bulk {key}")
         made = await self.bulk.create(job, claimed, body_hash(asked))

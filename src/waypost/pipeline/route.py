@@ -13,7 +13,7 @@ from waypost.domain.delivery import Delivery, FailureClass, OpenTarget, Target, 
 from waypost.domain.message import Message, message_of
 from waypost.domain.notification import Guarantee, Notification
 from waypost.domain.recipient import Recipient
-from waypost.domain.routing import Candidate, RoutingTable
+from waypost.domain.routing import SEND_AT, Candidate, RoutingTable, condition_of
 from waypost.domain.settlement import Change, Dead, Expired, Parked, Suppressed
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
@@ -51,11 +51,12 @@ def _plan_fresh(item: WorkItem, recipient: Recipient, table: RoutingTable, now: 
     if not found:
         return Plan(item, targets=(), verdict=NotificationStatus.NO_TARGETS)
     message = message_of(notification)
+    early = _early(notification, now)
     deliveries: list[Delivery] = []
     changes: list[Change] = []
     targets: list[Target] = []
     for n, each in enumerate(found):
-        decided = each.settlement
+        decided = each.settlement or early
         waits = None if each.after is None or isinstance(decided, Suppressed) else _wait(each, found[:n])
         if waits is not None:
             targets.append(Target(n, each.name, each.channel, None, waits))
@@ -68,6 +69,12 @@ def _plan_fresh(item: WorkItem, recipient: Recipient, table: RoutingTable, now: 
             targets.append(Target(n, each.name, each.channel, why))
             changes.append(Change(n, 1, decided, now))
     return Plan(item, tuple(deliveries), tuple(changes), tuple(targets))
+
+
+def _early(notification: Notification, now: Instant) -> Parked | None:
+    """Put off what came before its time: a recipient of a bulk job is routed as the job comes to them."""
+    due_at = notification.scheduled_at
+    return None if due_at is None or due_at <= now else Parked(condition_of(SEND_AT), due_at)
 
 
 def _delivery(

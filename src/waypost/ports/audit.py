@@ -36,6 +36,8 @@ class Act(StrEnum):
     CAMPAIGN_PAUSED = "campaign.paused"
     CAMPAIGN_RESUMED = "campaign.resumed"
     CAMPAIGN_CANCELLED = "campaign.cancelled"
+    SERIES_PUT = "series.put"
+    SERIES_REMOVED = "series.removed"
     USER_ERASED = "user.erased"
     ALERT_RETRIED = "alert.retried"
     ALERT_RESOLVED = "alert.resolved"

@@ -159,4 +159,4 @@ class LeaseLoop(ABC):
         fresh = (each.notification for each in items if each.open_targets is None)
         waits = [now - (each.scheduled_at or each.created_at) for each in fresh]
         if waits:
-            self._context.telemetry.observe(Metric.HANDOVER_SECONDS, max(waits) / 1000, lane=self.lane)
+            self._context.telemetry.observe(Metric.HANDOVER_SECONDS, max(0, *waits) / 1000, lane=self.lane)

@@ -83,6 +83,8 @@ class Event(Enum):
     USER_ERASED = ("user.erased", Level.INFO)
     BULK_FAILED = ("bulk.failed", Level.ERROR)
     CAMPAIGN_STOPPED = ("campaign.stopped", Level.ERROR)
+    SCHEDULE_REFUSED = ("schedule.refused", Level.WARNING)
+    SERIES_REFUSED = ("series.refused", Level.WARNING)
     ERASURE_FAILED = ("erasure.failed", Level.ERROR)
     SWEEP_DONE = ("sweep.done", Level.DEBUG)
     REDIS_AWAY = ("redis.away", Level.ERROR)

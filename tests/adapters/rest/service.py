@@ -33,6 +33,7 @@ from tests.memory.outbox import MemoryOutboxView
 from tests.memory.preferences import MemoryPreferences
 from tests.memory.profiles import MemoryProfiles
 from tests.memory.schedules import MemorySchedules
+from tests.memory.series import MemorySeries
 from tests.memory.store import MemoryStore
 from tests.memory.views import MemoryViews
 from tests.memory.work import MemoryWork
@@ -142,6 +143,7 @@ class InMemory:
         self.user_events = MemoryUserEvents()
         self.analytics = MemoryAnalytics(self.user_events)
         self.preferences = MemoryPreferences()
+        self.series = MemorySeries()
 
 
 class Service:

@@ -99,6 +99,8 @@ class Answers(NamedTuple):
 SUBMISSION = shown()
 API_SUBMISSION = {"user_id": "user-1", "title": "Hello", "body": "You"}
 DEVICE = {"platform": "android", "token": "token-1"}
+SCHEDULE = {"starts": "2027-02-01T09:00", "rule": "FREQ=DAILY", "notification": SUBMISSION}
+SERIES = {"steps": [{"name": "one", "notification": {"title": "Hello"}}]}
 SOME_ID = "019c1234-5678-7abc-8def-0123456789ab"
 CALLS: Mapping[str, Answers] = {
     "POST /v1/notifications": Answers(202, 202, body=SUBMISSION),
@@ -107,6 +109,7 @@ CALLS: Mapping[str, Answers] = {
     "GET /v1/notifications": Answers(200, 200, 404, path="?user_id=user-1"),
     "POST /v1/notifications/{notification_id}/cancel": Answers(200, 404),
     "POST /v1/notifications/{notification_id}/replay": Answers(409, 404),
+    "PATCH /v1/notifications/{notification_id}": Answers(409, 404, body={"scheduled_at": "2027-06-01T09:00:00Z"}),
     "POST /v1/explain": Answers(200, 200, body=SUBMISSION),
     "POST /v1/dedup/forget": Answers(200, 200, body=SUBMISSION),
     "POST /v1/bulk": Answers(202, 202, body={"notification": {"title": "Hello"}, "recipients": ["user-1"]}),
@@ -128,6 +131,23 @@ CALLS: Mapping[str, Answers] = {
     "POST /v1/campaigns/{campaign}/pause": Answers(409, 404),
     "POST /v1/campaigns/{campaign}/resume": Answers(409, 404),
     "POST /v1/campaigns/{campaign}/cancel": Answers(200, 404),
+    "PUT /v1/schedules/{schedule}": Answers(200, 201, body=SCHEDULE),
+    "GET /v1/schedules": Answers(200, 200),
+    "GET /v1/schedules/{schedule}": Answers(200, 404),
+    "GET /v1/schedules/{schedule}/occurrences": Answers(200, 404),
+    "POST /v1/schedules/{schedule}/pause": Answers(200, 404),
+    "POST /v1/schedules/{schedule}/resume": Answers(200, 404),
+    "DELETE /v1/schedules/{schedule}/occurrences/{occurrence}": Answers(200, 404),
+    "PATCH /v1/schedules/{schedule}/occurrences/{occurrence}": Answers(200, 404, body={"to": "2027-02-05T09:00"}),
+    "DELETE /v1/schedules/{schedule}": Answers(204, 204),  # it has put one of that name
+    "PUT /v1/series/{series}": Answers(200, 201, body=SERIES),
+    "GET /v1/series": Answers(200, 200),
+    "GET /v1/series/{series}": Answers(200, 404),
+    "PUT /v1/series/{series}/members/{user_id}": Answers(200, 404),
+    "GET /v1/series/{series}/members": Answers(200, 404),
+    "GET /v1/series/{series}/members/{user_id}": Answers(200, 404),
+    "POST /v1/series/{series}/members/{user_id}/exit": Answers(200, 404),
+    "DELETE /v1/series/{series}": Answers(204, 204),  # likewise
     "PUT /v1/users/{user_id}/bulk-opt-out": Answers(204, 204, 404),
     "GET /v1/users/{user_id}/bulk-opt-out": Answers(200, 200, 404),
     "DELETE /v1/users/{user_id}/bulk-opt-out": Answers(204, 204, 404),
@@ -277,6 +297,10 @@ class Bench:
         await admin.put("/v1/devices/user-1/phone", json=DEVICE)
         await admin.put("/v1/users/user-1/bulk-opt-out")
         await admin.put("/v1/users/user-1", json={"locale": "de-CH"})
+        name = f"n{self._made}"
+        await admin.put(f"/v1/schedules/{name}", json=SCHEDULE)
+        await admin.put(f"/v1/series/{name}", json=SERIES)
+        await admin.put(f"/v1/series/{name}/members/user-1")
         return {
             "notification_id": one.json()["id"],
             "job_id": job.json()["id"],
@@ -291,6 +315,9 @@ class Bench:
             "name": "default",
             "token": "token-1",
             "prefix": made.prefix,
+            "schedule": name,
+            "occurrence": "2027-02-03T09:00",
+            "series": name,
         }
 
     async def state(self, admin: httpx.AsyncClient, things: Mapping[str, str]) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import uuid
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -19,7 +20,7 @@ from waypost.domain.errors import InvalidRequest
 from waypost.domain.ids import AppId, CallerId, NotificationId, UserId, created_at, first_id_at
 from waypost.domain.personal import names_in, personalised
 from waypost.domain.submission import Defaults
-from waypost.domain.time import Instant
+from waypost.domain.time import Instant, from_datetime, isoformat
 
 NOW = Instant(1_800_000_000_000)
 ID = first_id_at(NOW)
@@ -109,6 +110,22 @@ def test_what_makes_no_sense_is_refused_by_name(name: str) -> None:
 def test_the_registry_is_told_the_same_with_the_defaults_filled_in() -> None:
     made = _drafted(registry={}, variables={"name": True})
     assert (made.content.title, made.names) == ("Hi true", ())
+
+
+def test_with_a_local_time_it_ends_where_that_comes_last() -> None:
+    local = "2030-01-01T09:00"
+    message = {"title": "Hi", "send_at": local, "ttl": 60}
+    made = draft_job(
+        msgspec.convert({"notification": message, "registry": {}}, BulkSubmission),
+        NotificationId(ID),
+        AppId("demo"),
+        CallerId("me"),
+        Defaults(),
+        from_datetime(datetime(2029, 12, 31, tzinfo=UTC)),
+        zone="Europe/Zurich",
+    )
+    assert (made.send_at, made.zone) == (local, "Europe/Zurich")
+    assert isoformat(made.expires_at) == "2030-01-01T21:01:00.000Z"
 
 
 RECIPIENTS = {

@@ -69,6 +69,7 @@ PATH_KINDS = {
     "prefix": PrefixText,
     "link": LinkText,
     "schedule": NameText,
+    "series": NameText,
     "occurrence": LocalTime,
 }
 """The types of path parameters once they are read."""

@@ -69,6 +69,8 @@ def _faults(said: SubmittedSchedule) -> Iterator[Fault]:
         for name in _TIMED:
             if getattr(said.notification, name) is not None:
                 yield Fault(f"notification.{name}", "is the schedule's to say")
+    if said.bulk is not None and said.bulk.notification.send_at is not None:
+        yield Fault("bulk.notification.send_at", "is the schedule's to say")
     if said.bulk is not None and said.bulk.registry is None:
         yield Fault("bulk.registry", "required: a list of users would be old by the next time")
 

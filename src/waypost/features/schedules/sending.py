@@ -12,7 +12,6 @@ from contextlib import suppress
 from typing import Final
 
 import msgspec
-from msgspec import Struct
 
 from waypost.domain.bulk_submission import BulkSubmission
 from waypost.domain.errors import Conflict, InvalidRequest, Unavailable
@@ -24,21 +23,15 @@ from waypost.domain.time import SECOND_MS, Instant
 from waypost.features.parts import Ground
 from waypost.features.schedules.settings import ScheduleSettings
 from waypost.pipeline.intake import Caller
+from waypost.pipeline.submitted import Made, made_of
 from waypost.pipeline.zones import zones_of
-from waypost.ports.work import Acceptance, Accepted, Conflicting, Duplicate
+from waypost.telemetry import Event
 
 PAGE: Final = 200
 IN_DOUBT: Final = "nobody knows whether it was submitted"
 
 _submission: Final = msgspec.json.Decoder(Submission)
 _bulk: Final = msgspec.json.Decoder(BulkSubmission)
-
-
-class Made(Struct, frozen=True):
-    """The outcome of one submission."""
-
-    id: bytes | None = None
-    error: str | None = None
 
 
 async def send_due(ground: Ground) -> None:
@@ -55,6 +48,9 @@ async def _send_page(ground: Ground, page: Sequence[Schedule], now: Instant) -> 
     lost = [each for each in claimed if is_in_doubt(each, now)]
     made = await _submitted(ground, [each for each in claimed if not is_in_doubt(each, now)])
     ends = [*((each, Made(error=IN_DOUBT)) for each in lost), *made]
+    for each, end in ends:
+        if end.error is not None:
+            ground.telemetry.event(Event.SCHEDULE_REFUSED, app=each.app, schedule=each.name)
     await asyncio.gather(
         *(
             ground.store.schedules.replace(
@@ -109,19 +105,6 @@ async def _job(ground: Ground, schedule: Schedule) -> Made:
     except (InvalidRequest, Conflict) as refused:
         return Made(error=str(refused))
     return Made(made.record.job.id)
-
-
-def made_of(answer: Acceptance | InvalidRequest) -> Made | None:
-    """Return what became of a submission; None where that is to be asked again."""
-    match answer:
-        case Accepted(new_id):
-            return Made(new_id)
-        case Duplicate(first_id) | Conflicting(first_id):
-            return Made(first_id)
-        case InvalidRequest():
-            return Made(error=str(answer))
-        case _:
-            return None
 
 
 async def zones_for(ground: Ground, schedules: Sequence[Schedule]) -> dict[tuple[AppId, str], ChosenZone]:

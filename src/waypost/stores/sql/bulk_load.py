@@ -3,6 +3,7 @@
 bulk_piece                     open ones, one job after the other
 device / bulk_recipient        the piece's range of user ids
 notification                   by the ids that follow, where some rows of the piece are written
+user_profile                   the zones in that range, of a job with a local time
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ WHERE job = ? AND bulk_recipient.user_id > ? AND bulk_recipient.user_id <= ?
 AND {_NOT_OUT.format(table="bulk_recipient")}
 ORDER BY bulk_recipient.user_id
 """  # noqa: S608 - a list of columns
+_ZONES = """\
+SELECT user_id, time_zone FROM user_profile WHERE app = ? AND user_id > ? AND user_id <= ? AND time_zone IS NOT NULL
+"""
 _KNOWN = "SELECT id FROM notification WHERE id IN ({keys})"
 
 _variables = msgspec.msgpack.Decoder(dict[str, str]).decode
@@ -77,16 +81,24 @@ def read_piece(connection: Connection, job: BulkJob, row: PieceRow, *, with_devi
     if row.written:
         ids = [recipient_id(job.id, row.n, each.user_id) for each in audience]
         known = {found[0] for found in select_in(connection, _KNOWN, ids)}
+    zones = zones_in(connection, job, row)
     items: list[WorkItem] = []
     variables: dict[NotificationId, bytes] = {}
     for each in audience:
-        notification = notification_for(job, row.n, each.user_id, each.variables)
+        notification = notification_for(job, row.n, each.user_id, each.variables, zones.get(each.user_id))
         if notification.id in known:
             continue
         items.append(WorkItem(notification, None, each.devices if with_devices else None))
         if each.variables is not None:
             variables[notification.id] = encoded(each.variables)
     return Read(row, tuple(items), variables, row.written + len(items))
+
+
+def zones_in(connection: Connection, job: BulkJob, row: PieceRow) -> dict[str, str]:
+    """Return the zones of the users in the range of *row* who have one; none where the job has no local time."""
+    if job.send_at is None:
+        return {}
+    return dict(connection.execute(_ZONES, (job.app, row.after, row.until)).fetchall())
 
 
 def read_audience(connection: Connection, job: BulkJob, row: PieceRow) -> Iterator[Audience]:

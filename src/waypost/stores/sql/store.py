@@ -41,6 +41,7 @@ from waypost.stores.sql.registry_walk import SqlRegistryWalk
 from waypost.stores.sql.retention import SqlRetention
 from waypost.stores.sql.rollup import SqlRollup
 from waypost.stores.sql.schedules import SqlSchedules
+from waypost.stores.sql.series import SqlSeries
 from waypost.stores.sql.settings import SqlSettings
 from waypost.stores.sql.user_changes import SqlUserChanges
 from waypost.stores.sql.user_events import SqlUserEvents
@@ -88,6 +89,7 @@ class Store:
         self.frequency = SqlFrequency(database)
         self.device_events = SqlDeviceEvents(database)
         self.schedules = SqlSchedules(database)
+        self.series = SqlSeries(database)
         self.recovery = SqlRecovery(database)
         self.user_events = SqlUserEvents(database)
         self.analytics = SqlAnalytics(database, clock)
