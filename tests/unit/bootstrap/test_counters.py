@@ -11,7 +11,8 @@ from waypost.bootstrap import features
 from waypost.bootstrap.features import parts_of, readers, with_features
 from waypost.config import AppSettings, Config
 from waypost.domain.ids import AppId
-from waypost.features.analytics import ANALYTICS, AnalyticsSettings
+from waypost.features.analytics import ANALYTICS
+from waypost.features.analytics.settings import AnalyticsSettings
 from waypost.features.parts import Ground
 from waypost.runtime.duties import DutyContext
 from waypost.stores.sql.rollup import READER
@@ -21,7 +22,7 @@ def told(*, enabled: bool) -> dict[str, bool]:
     """The readers of a worker, and whether each stores its own position."""
     config = Config(apps={AppId("demo"): AppSettings()}, features={ANALYTICS.name: AnalyticsSettings(enabled=enabled)})
     nothing: Any = None
-    duty_context = DutyContext(*[nothing] * 7, keep_days=1)
+    duty_context = DutyContext(nothing, nothing, nothing, nothing, nothing, nothing, nothing, 1)
     ground = Ground(nothing, nothing, nothing, nothing, nothing, config, nothing)
     grounds = {
         each.name: msgspec.structs.replace(ground, settings=features.settings_of(config, each))

@@ -101,7 +101,7 @@ _STAGES: Final = "SELECT notification_id, n, stages FROM rollup_stage WHERE noti
 
 
 class _Said(Struct, frozen=True):
-    """What is read of a content."""
+    """The fields that are read of a content."""
 
     type: Any = None
     campaign: Any = None
