@@ -38,7 +38,7 @@ def summed(each: Sequence[Hours]) -> Hours:
 
 
 class BasedOn(Words):
-    """The group whose habits an hour follows from."""
+    """The people whose habits an hour follows from."""
 
     USER = "user"
     SEGMENT = "segment"
@@ -46,7 +46,7 @@ class BasedOn(Words):
 
 
 class BestHour(Struct, frozen=True):
-    """An hour of the day, and whose habits say so."""
+    """The best hour of a day, and whose habits say so."""
 
     hour: int
     """The hour, in the zone of the question."""

@@ -59,7 +59,7 @@ class Target(Struct, frozen=True):
 
 
 class Cell(NamedTuple):
-    """A key of what is counted together."""
+    """A cell: all that is counted together."""
 
     app: AppId
     slot: int
@@ -73,7 +73,7 @@ class Cell(NamedTuple):
 
 
 class Happening(NamedTuple):
-    """An event of one delivery at one time."""
+    """A change of one delivery, as the events that it stands for."""
 
     notification_id: NotificationId
     n: int
@@ -84,7 +84,7 @@ class Happening(NamedTuple):
 
 
 class Tally(Struct, frozen=True):
-    """The counts that a page of happenings adds."""
+    """The sums that a page of happenings adds to the counts."""
 
     cells: dict[Cell, tuple[int, int]] = {}
     """How many deliveries, and how many notifications of which none was counted before."""

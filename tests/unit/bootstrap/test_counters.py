@@ -22,7 +22,7 @@ def told(*, enabled: bool) -> dict[str, bool]:
     """The readers of a worker, and whether each stores its own position."""
     config = Config(apps={AppId("demo"): AppSettings()}, features={ANALYTICS.name: AnalyticsSettings(enabled=enabled)})
     nothing: Any = None
-    duty_context = DutyContext(nothing, nothing, nothing, nothing, nothing, nothing, nothing, keep_days=1)
+    duty_context = DutyContext(nothing, nothing, nothing, nothing, nothing, nothing, nothing, 1)
     ground = Ground(nothing, nothing, nothing, nothing, nothing, config, nothing)
     grounds = {
         each.name: msgspec.structs.replace(ground, settings=features.settings_of(config, each))

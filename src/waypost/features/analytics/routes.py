@@ -95,7 +95,7 @@ class Funnels(Struct, frozen=True):
 
 
 class EventRow(Struct, frozen=True):
-    """The count of the events of one name."""
+    """The number of events of one name."""
 
     name: Annotated[str, Meta(description="What happened.")]
     start: Start

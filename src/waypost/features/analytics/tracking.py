@@ -67,7 +67,7 @@ class SubmittedEvents(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TrackedEvents(Struct, frozen=True):
-    """The result for the events of a request."""
+    """The numbers of what became of the events of a request."""
 
     counted: Annotated[int, Meta(description="Counted now.")]
     repeated: Annotated[int, Meta(description="Known by their ids already.")]

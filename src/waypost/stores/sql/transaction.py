@@ -76,9 +76,10 @@ class Transaction:
         of_jobs = [(job, status, delta) for (job, status), delta in sorted(self._of_jobs.items()) if delta]
         if of_jobs:
             self.connection.executemany(_COUNT_OF_JOB, of_jobs)
-        for changes in (self.moves, self.actions):
-            if changes:
-                self.connection.execute(_JOURNAL, (self.now, _encode(changes)))
+        if self.moves:
+            self.connection.execute(_JOURNAL, (self.now, _encode(self.moves)))
+        if self.actions:
+            self.connection.execute(_JOURNAL, (self.now, _encode(self.actions)))
 
 
 AlsoWrite = Callable[[Transaction, Sequence[NewNotification], Sequence[int]], None]
