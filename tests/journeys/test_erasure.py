@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from tests.journeys.harness import Json, Service, running, until
+from tests.ports import reserved_port
 from waypost.lab.twilio import ACCOUNT_SID, TOKEN_FILE
 
 pytestmark = pytest.mark.asyncio
@@ -29,9 +29,7 @@ HER, NUMBER = f"{MARKER}-user", "+4917012398765"
 
 async def begin(service: Service) -> None:
     """Start it with push, SMS, e-mail, webhooks, receipts of devices and metrics."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        service.url = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    service.url = f"http://127.0.0.1:{reserved_port()}"
     made, urls = service.lab.directory, service.lab.urls
     ca = {"ca_file": str(made / "ca.pem")}
     (service.directory / "receipts.key").write_bytes(bytes(range(32)))

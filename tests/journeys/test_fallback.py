@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import socket
 from collections import Counter
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -13,6 +12,7 @@ import aiohttp
 import pytest
 
 from tests.journeys.harness import Json, Service, running, until
+from tests.ports import reserved_port
 from tests.shows import shows
 from waypost.lab.twilio import ACCOUNT_SID, TOKEN_FILE
 
@@ -31,9 +31,7 @@ def told(folder: Path, *, workers: int = 1) -> AbstractAsyncContextManager[Servi
 
 async def begin(service: Service, **settings: object) -> None:
     """Configure and start it, on a port that Twilio is told."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    address = f"127.0.0.1:{reserved_port()}"
     made = service.lab.directory
     secret = service.directory / "receipts.key"
     secret.write_bytes(bytes(range(32)))

@@ -7,13 +7,13 @@ import os
 import random
 import secrets
 import signal
-import socket
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from tests.journeys.harness import Json, Service, running, until
+from tests.ports import reserved_port
 from tests.shows import shows
 from waypost.lab.twilio import ACCOUNT_SID, TOKEN_FILE
 
@@ -26,9 +26,7 @@ USERS = 30
 
 async def begin(service: Service) -> Path:
     """Start it with two accounts, of which the first has a wrong token; return the file of that."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    address = f"127.0.0.1:{reserved_port()}"
     made = service.lab.directory
     wrong = service.directory / "first_token.txt"
     wrong.write_text("0" * 32)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -11,6 +10,7 @@ import aiohttp
 import pytest
 
 from tests.journeys.harness import Json, Service, running, until
+from tests.ports import reserved_port
 from waypost.lab.twilio import ACCOUNT_SID, TOKEN_FILE
 
 pytestmark = pytest.mark.asyncio
@@ -23,9 +23,7 @@ async def begin(service: Service) -> None:
     """Start it with a mail server, a Twilio account, and contacts of both kinds that are to be verified."""
     made, secret = service.lab.directory, service.directory / "contacts.key"
     secret.write_bytes(bytes(range(32)))
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        service.url = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    service.url = f"http://127.0.0.1:{reserved_port()}"
     ca = {"ca_file": f"{made}/ca.pem"}
     email = {
         "host": "127.0.0.1",

@@ -8,7 +8,6 @@ import hashlib
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any, Final
 import pytest
 
 from tests.journeys.harness import Service, running
+from tests.ports import reserved_port
 from tests.web.report import Report
 
 SDK: Final = Path(__file__).resolve().parents[2] / "sdk"
@@ -66,7 +66,7 @@ def browser(sdk: Path, tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 
 async def _in_browser(folder: Path) -> Report:
-    service_port, *site_ports = free_ports(1 + FILES_AT_ONCE)
+    service_port, *site_ports = (reserved_port() for _ in range(1 + FILES_AT_ONCE))
     secret, receipts = folder / "login.secret", folder / "receipts.key"
     secret.write_text(secrets.token_hex(32))
     receipts.write_bytes(secrets.token_bytes(32))
@@ -118,14 +118,3 @@ def _vitest(project: str, record: Path, environ: Mapping[str, str]) -> Report:
 def _version(node: str) -> int:
     said = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
     return int(said.removeprefix("v").partition(".")[0])
-
-
-def free_ports(count: int) -> list[int]:
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()

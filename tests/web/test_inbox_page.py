@@ -13,7 +13,8 @@ from typing import Final
 import pytest
 
 from tests.journeys.quick_start import CLEAN, ROOT
-from tests.web.conftest import CHROMIUM, free_ports
+from tests.ports import reserved_port
+from tests.web.conftest import CHROMIUM
 from waypost.cli.children import Children
 
 PAGE: Final = (ROOT / "docs" / "inbox.md").read_text(encoding="utf-8").split("## Its looks")[0]
@@ -46,7 +47,7 @@ await browser.close();
 @pytest.fixture
 def followed(tmp_path: Path) -> tuple[Path, dict[str, str]]:
     """The files of the page in a folder of their own, and the addresses in it that stand for those of the page."""
-    ours = dict(zip(("8080", "8000"), map(str, free_ports(2)), strict=True))
+    ours = {port: str(reserved_port()) for port in ("8080", "8000")}
     for language in ("yaml", "python", "html"):
         for block in blocks(language, ours):
             match = re.match(r"(?:#|<!--) (\S+)", block)
