@@ -32,6 +32,7 @@ from waypost.domain.tracked import TrackedEvent
 from waypost.ports.feed import Mark, NewEntry
 from waypost.ports.recovery import Alert
 from waypost.stores.sql.contact_proofs import Asked, Contact
+from waypost.stores.sql.digests import Merging
 from waypost.stores.sql.webhook_queue import WebhookEvent
 
 MARKER: Final = "xq-marker"
@@ -95,13 +96,16 @@ async def is_scheduled(bench: Bench, store: SqlUnderTest, _: Notification) -> se
 
 
 async def wants(bench: Bench, store: SqlUnderTest, made: Notification) -> set[str]:
-    """She wants no promotions, and was sent one; the list of who changed names her until she is erased."""
+    """She wants no promotions, was sent one, and another came by night; the list of who changed names her."""
     change = PreferenceChange(types={"promotion": TypeChange(enabled=False)})
     await store.ground_of(bench.worker).store.preferences.change(APP, HER, change, bench.now, "user")
     capped = Capped({EVERYTHING: Cap(limit=3)}, {}, "", ZoneInfo("UTC"))
     asked = Claim(APP, HER, made.id, capped, frozenset({"push"}), bench.now)
     await store.ground_of(bench.worker).store.frequency.claim([asked])
-    return {"preference", "user_change", "frequency_count"}
+    words = f"{MARKER}-title", f"{MARKER}-body"
+    merging = Merging(APP, HER, "push", later(bench.now, 60_000), made.id, made.id, f"{MARKER}-type", *words, bench.now)
+    await store.ground_of(bench.worker).store.digests.merge([merging])
+    return {"preference", "user_change", "frequency_count", "digest", "digest_member"}
 
 
 async def is_member(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:

@@ -19,8 +19,9 @@ from waypost.domain.quiet_hours import Hours
 from waypost.domain.submission import NotificationType
 from waypost.domain.time import Instant
 from waypost.features.parts import Ground
-from waypost.features.preferences.deciding import Facts, facts
+from waypost.features.preferences.deciding import Facts
 from waypost.features.preferences.knowing import KEPT_S, KnownUsers
+from waypost.features.preferences.parts import facts
 from waypost.stores.sql.preferences import Said, SqlPreferences
 from waypost.stores.sql.user_changes import KEPT
 

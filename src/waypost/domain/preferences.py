@@ -48,13 +48,22 @@ class TypeSettings(Struct, frozen=True, kw_only=True):
     """The channels it is sent by to users who have not said. Unset: all."""
     critical: bool = False
     """Users cannot turn it off, and caps of the app do not count it."""
-    quiet_hours: Literal["defer", "skip", "pass"] | None = None
-    """In quiet hours it waits for their end (`defer`), is not sent (`skip`), or is (`pass`). Unset: `defer`, of a
-    critical one `pass`."""
+    quiet_hours: Literal["defer", "merge", "skip", "pass"] | None = None
+    """In quiet hours it waits for their end (`defer`), becomes part of one message then (`merge`), is not sent
+    (`skip`), or is (`pass`). Unset: `defer`, of a critical one `pass`."""
     cap: Cap | None = None
     """The most that a user is sent of it."""
     channel_caps: dict[Channel, Cap] = {}
     """The same for one channel."""
+
+
+class DigestSettings(Struct, frozen=True, kw_only=True):
+    """The message in which what came in quiet hours is merged; one alone is sent as it is."""
+
+    titles: dict[Language, Title] = {}
+    """Its title by language, with `{count}`. Unset: `{count} messages`."""
+    lines: Annotated[int, Meta(ge=1, le=50)] = 10
+    """The most that it lists; the rest is counted."""
 
 
 class PreferenceSettings(Struct, frozen=True, kw_only=True):
@@ -67,6 +76,8 @@ class PreferenceSettings(Struct, frozen=True, kw_only=True):
     cap: Cap | None = None
     """The most that a user is sent of all types but critical ones; a user's own `frequency_limit` comes in its
     place."""
+    digest: DigestSettings = DigestSettings()
+    """The message of types whose `quiet_hours` are `merge`."""
 
 
 class TypeChoice(Struct, frozen=True, omit_defaults=True):

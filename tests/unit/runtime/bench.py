@@ -33,7 +33,7 @@ from waypost.ports.sender import Capabilities, Health, Rendered, Report, Sender
 from waypost.ports.views import NotificationDetail
 from waypost.ports.work import NewNotification, Work
 from waypost.runtime.clock import RandomIds
-from waypost.runtime.delivery_context import DeliveryContext
+from waypost.runtime.delivery_context import Claims, DeliveryContext
 from waypost.runtime.gates import Gates
 from waypost.runtime.lane import LaneLoop
 from waypost.runtime.poison import PoisonWatch
@@ -111,6 +111,7 @@ class LaneBench:
         self.routing_rules: Sequence[Rule] = RULES
         self.renderers: Sequence[Renderer] = ()
         self.facts: FactsReader | None = None
+        self.claims: Claims | None = None
         self.telemetry: Telemetry = Silent()
         self.others: Sequence[Sender] = ()
         """Senders of further credentials."""
@@ -142,6 +143,7 @@ class LaneBench:
             telemetry=self.telemetry,
             fallbacks=self.fallbacks,
             facts=self.facts,
+            claims=self.claims,
         )
 
     @asynccontextmanager

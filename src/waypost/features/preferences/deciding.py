@@ -27,6 +27,7 @@ from waypost.domain.quiet_hours import Hours, quiet_until
 from waypost.domain.recipient import Recipient
 from waypost.domain.routing import Candidate, Deferred, Noted, Question, Rule, Verdict
 from waypost.domain.settlement import Suppressed
+from waypost.domain.time import MINUTE_MS
 from waypost.features.parts import Ground
 from waypost.features.preferences.knowing import Known, KnownUsers, User
 from waypost.features.preferences.settings import links_of
@@ -35,9 +36,19 @@ FEATURE: Final = "preferences"
 PREFERENCE: Final = "preference"
 MAIL: Final = "email"
 QUIET_HOURS: Final = "quiet_hours"
+MERGED: Final = "merged"
+MERGED_BEFORE_MS: Final = MINUTE_MS
+"""Milliseconds before the end of quiet hours in which nothing is merged: a digest is whole when it is read."""
 FREQUENCY_LIMIT: Final = "frequency_limit"
 _OURS: Final = "waypost:"
 """How the callers begin whose notifications are ours: no key has a colon in its name."""
+
+
+class DigestWords(Struct, frozen=True):
+    """The words of a digest; its title is empty where nothing of it is wanted any more."""
+
+    title: str
+    body: str
 
 
 class Facts(Struct, frozen=True):
@@ -57,6 +68,10 @@ class Facts(Struct, frozen=True):
     """The caps that are reached, as far as they were looked at: ``capping.claims`` finds out when it is sent."""
     links: PreferenceLinks | None = None
     """The maker of the links by which readers of e-mails unsubscribe."""
+    is_sent: bool = True
+    """Whether it is to be sent; else somebody only asks."""
+    digest: DigestWords | None = None
+    """Its words, where it is a digest."""
 
 
 def is_declared(config: Config) -> bool:
@@ -64,7 +79,7 @@ def is_declared(config: Config) -> bool:
     return any(_has(app) for app in config.apps.values())
 
 
-async def facts(ground: Ground, notifications: Sequence[Notification]) -> Sequence[Facts | None]:
+async def decide(ground: Ground, notifications: Sequence[Notification]) -> Sequence[Facts | None]:
     """Read what decides about each of *notifications*; None where nothing does."""
     apps = ground.config.apps
     meant = [_is_meant(each, apps[each.app]) for each in notifications]
@@ -92,7 +107,8 @@ async def _looked(
     """Look at the caps of what is only asked about: nothing of it is sent, or counted."""
     now, channels = ground.clock.now(), frozenset(str(each) for each in ground.families.values())
     looked: list[Facts | None] = []
-    for each, known in zip(notifications, found, strict=True):
+    for each, sent in zip(notifications, found, strict=True):
+        known = sent and replace(sent, is_sent=False)
         claim = None if known is None or known.capped is None else Claim(*_named(each), known.capped, channels, now)
         if known is None or claim is None or not claim.is_asked:
             looked.append(known)
@@ -144,9 +160,14 @@ def _may_be_mail(notification: Notification) -> bool:
 
 
 def render(message: Message, address: Address, recipient: Recipient) -> Message:
-    """Put into the message for a mailbox the address at which its reader unsubscribes from this type."""
+    """Put in the words of a digest, and for a mailbox the address at which its reader unsubscribes from this type."""
     known: Facts | None = recipient.facts.get(FEATURE)
-    if known is None or known.links is None or not isinstance(address, Device) or address.platform != EMAIL:
+    if known is None:
+        return message
+    if known.digest is not None:
+        said = replace(message.content, title=known.digest.title, body=known.digest.body or None)
+        return replace(message, content=said)
+    if known.links is None or not isinstance(address, Device) or address.platform != EMAIL:
         return message
     link = LinkedUser(address.user_id, known.kind or "", MAIL)
     return replace(message, unsubscribe=known.links.url(address.app, link))
@@ -168,7 +189,8 @@ def _preference(question: Question, candidate: Candidate) -> Verdict | None:
     channel = candidate.channel
     if known is None or channel is None:
         return None
-    if wants(known.said, known.kind, known.settings, question.families.get(channel, PUSH)):
+    is_empty = known.digest is not None and not known.digest.title
+    if not is_empty and wants(known.said, known.kind, known.settings, question.families.get(channel, PUSH)):
         return None
     return Noted("turned off, but critical") if known.settings.critical else Suppressed(PREFERENCE)
 
@@ -189,7 +211,10 @@ def _quiet_hours(question: Question, candidate: Candidate) -> Verdict | None:
     until = quiet_until(known.hours, known.zone, question.now)
     if until is None:
         return None
-    return Suppressed(QUIET_HOURS) if known.settings.quiet_hours == "skip" else Deferred(until)
+    mode = known.settings.quiet_hours
+    if mode == "merge" and until - question.now > MERGED_BEFORE_MS:
+        return None if known.is_sent else Suppressed(MERGED)  # its digest is found when it is claimed
+    return Suppressed(QUIET_HOURS) if mode == "skip" else Deferred(until)
 
 
 def _frequency_limit(question: Question, candidate: Candidate) -> Verdict | None:

@@ -22,6 +22,7 @@ from waypost.stores.sql.database import Database
 from waypost.stores.sql.dedup import SqlDedup
 from waypost.stores.sql.device_events import SqlDeviceEvents
 from waypost.stores.sql.devices import SqlDevices
+from waypost.stores.sql.digests import SqlDigests
 from waypost.stores.sql.engine import Joined
 from waypost.stores.sql.engines import engine_of
 from waypost.stores.sql.erasures import SqlErasures
@@ -87,6 +88,7 @@ class Store:
         self.preferences = SqlPreferences(database)
         self.user_changes = SqlUserChanges(database)
         self.frequency = SqlFrequency(database)
+        self.digests = SqlDigests(database)
         self.device_events = SqlDeviceEvents(database)
         self.schedules = SqlSchedules(database)
         self.series = SqlSeries(database)
