@@ -100,6 +100,12 @@ async def is_counted(bench: Bench, store: SqlUnderTest, _: Notification) -> set[
     await counting.user_events.track([TrackedEvent(APP, HER, "order_paid", bench.now, {"plan": f"{MARKER}-plan"})])
     await counting.rollup.take(await store.journal.read(0, 1_000))
     return {"user_event", "user_hour"}
+async def subscribes(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:
+    """She hears a topic."""
+    topics = store.ground_of(bench.worker).store.topics
+    await topics.put(APP, "news", "", is_open=True, at=bench.now)
+    await topics.change(APP, "news", [HER], [], bench.now)
+    return {"topic_member"}
 
 
 PUTS: Final[Mapping[str, Put | str]] = {
@@ -117,4 +123,5 @@ PUTS: Final[Mapping[str, Put | str]] = {
     "balance": "it counts, and names nobody",
     "recovery": is_stuck,
     "analytics": is_counted,
+    "topics": subscribes,
 }

@@ -28,6 +28,7 @@ class Act(StrEnum):
     USER_ERASED = "user.erased"
     ALERT_RETRIED = "alert.retried"
     ALERT_RESOLVED = "alert.resolved"
+    TOPIC_REMOVED = "topic.removed"
 
 
 class Ordered(Struct, frozen=True):

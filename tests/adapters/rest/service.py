@@ -31,6 +31,7 @@ from tests.memory.keys import MemoryKeys
 from tests.memory.outbox import MemoryOutboxView
 from tests.memory.profiles import MemoryProfiles
 from tests.memory.store import MemoryStore
+from tests.memory.topics import MemoryTopics
 from tests.memory.views import MemoryViews
 from tests.memory.work import MemoryWork
 from tests.unbounded import UNBOUNDED
@@ -135,6 +136,7 @@ class InMemory:
         self.profiles = MemoryProfiles()
         self.user_events = MemoryUserEvents()
         self.analytics = MemoryAnalytics(self.user_events)
+        self.topics = MemoryTopics()
 
 
 class Service:

@@ -118,6 +118,15 @@ CALLS: Mapping[str, Answers] = {
     "PUT /v1/users/{user_id}/bulk-opt-out": Answers(204, 204, 404),
     "GET /v1/users/{user_id}/bulk-opt-out": Answers(200, 200, 404),
     "DELETE /v1/users/{user_id}/bulk-opt-out": Answers(204, 204, 404),
+    "GET /v1/users/{user_id}/topics": Answers(200, 200, 404),
+    "PUT /v1/users/{user_id}/topics/{topic}": Answers(204, 404, 404),
+    "DELETE /v1/users/{user_id}/topics/{topic}": Answers(204, 404, 404),
+    "GET /v1/topics": Answers(200, 200),
+    "GET /v1/topics/{topic}": Answers(200, 404),
+    "PUT /v1/topics/{topic}": Answers(200, 201, body={"open": True}),
+    "DELETE /v1/topics/{topic}": Answers(204, 404),
+    "POST /v1/topics/{topic}/members": Answers(204, 404, body={"add": ["user-1"]}),
+    "GET /v1/topics/{topic}/members": Answers(200, 404),
     "GET /v1/users/{user_id}/feed": Answers(200, 200, 404),
     "GET /v1/users/{user_id}/feed/counts": Answers(200, 200, 404),
     "POST /v1/users/{user_id}/feed/marks": Answers(200, 200, 404, body={"mark": "seen", "until": SOME_ID}),
@@ -248,6 +257,8 @@ class Bench:
         job = await admin.post("/v1/bulk", json={"notification": {"title": "Hi"}, "recipients": ["user-1"]})
         await admin.put("/v1/devices/user-1/phone", json=DEVICE)
         await admin.put("/v1/users/user-1/bulk-opt-out")
+        await admin.put("/v1/topics/news", json={"open": True})
+        await admin.put("/v1/users/user-1/topics/news")
         return {
             "notification_id": one.json()["id"],
             "job_id": job.json()["id"],
@@ -261,6 +272,7 @@ class Bench:
             "name": "default",
             "token": "token-1",
             "prefix": made.prefix,
+            "topic": "news",
         }
 
     async def state(self, admin: httpx.AsyncClient, things: Mapping[str, str]) -> list[Any]:
@@ -271,6 +283,7 @@ class Bench:
             "/v1/devices/user-1?inactive=true",
             "/v1/users/user-1/bulk-opt-out",
             "/v1/keys",
+            "/v1/users/user-1/topics",
             "/v1/notifications?user_id=user-1&limit=500",
         ]
         return [(await admin.get(path)).json() for path in paths]

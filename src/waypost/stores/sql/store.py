@@ -37,6 +37,7 @@ from waypost.stores.sql.retention import SqlRetention
 from waypost.stores.sql.rollup import SqlRollup
 from waypost.stores.sql.settings import SqlSettings
 from waypost.stores.sql.user_events import SqlUserEvents
+from waypost.stores.sql.topics import SqlTopics
 from waypost.stores.sql.views import SqlViews
 from waypost.stores.sql.webhook_queue import SqlWebhookQueue
 from waypost.stores.sql.work import SqlWork
@@ -69,6 +70,7 @@ class Store:
         self.feed = SqlFeed(database, clock)
         self.notification_reads = SqlNotificationReads(database, clock)
         self.feed_secret = SqlFeedSecret(database)
+        self.topics = SqlTopics(database)
         self.profiles = SqlProfiles(database)
         self.contact_proofs = SqlContactProofs(database)
         self.device_events = SqlDeviceEvents(database)
