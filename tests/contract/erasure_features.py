@@ -124,4 +124,5 @@ PUTS: Final[Mapping[str, Put | str]] = {
     "recovery": is_stuck,
     "analytics": is_counted,
     "topics": subscribes,
+    "segments": "a filter of users: it names none of them but where the app writes one into it",
 }

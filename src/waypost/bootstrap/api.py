@@ -91,7 +91,14 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
         callers=Authenticator(keys, tokens, config.apps, clock, config.rest.key_cache_s, context.telemetry),
         keys=keys,
         bulk=BulkIntake(
-            store.bulk, store.bulk_views, context.clock, ids, defaults, checks, walks_registry=config.devices == "store"
+            store.bulk,
+            store.bulk_views,
+            context.clock,
+            ids,
+            defaults,
+            checks,
+            walks_registry=config.devices == "store",
+            segments=store.segments,
         ),
         opt_outs=store.opt_outs,
         erasures=store.erasures,

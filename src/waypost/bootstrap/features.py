@@ -25,6 +25,7 @@ from waypost.features.keys import KEYS
 from waypost.features.opt_outs import OPT_OUTS
 from waypost.features.receipts import RECEIPTS
 from waypost.features.recovery import RECOVERY
+from waypost.features.segments import SEGMENTS
 from waypost.features.topics import TOPICS
 from waypost.features.users import USERS
 from waypost.features.webhooks import WEBHOOKS
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 FEATURES: tuple[Feature, ...] = (
     USERS,
     TOPICS,
+    SEGMENTS,
     BULK,
     OPT_OUTS,
     ERASURE,

@@ -18,6 +18,7 @@ from waypost.domain.device import Device, Platform, TokenUse, token_use_of
 from waypost.domain.ids import AppId, CallerId, NotificationId, UserId, created_at
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.personal import Variables, personalised
+from waypost.domain.segment import Filter
 from waypost.domain.time import Instant
 
 JobId = NewType("JobId", bytes)
@@ -109,7 +110,9 @@ class BulkJob(Struct, frozen=True):
     expires_at: Instant
     ttl_ms: int
     registry: RegistryFilter | None = None
-    """The filter of the registry; None where the recipients are a list that is uploaded."""
+    """The filter of the registry, where the recipients are who has such devices."""
+    segment: Filter | None = None
+    """The filter of users, counted back from the job's own time, where they are its recipients."""
     names: tuple[str, ...] = ()
     """The variables that its content asks each recipient of a list for; none where all are told the same."""
     defaults: dict[str, str] = {}
@@ -119,6 +122,11 @@ class BulkJob(Struct, frozen=True):
     kind: Kind = Kind.VISIBLE
     urgency: Urgency = Urgency.NORMAL
     retry_policy: str | None = None
+
+    @property
+    def has_list(self) -> bool:
+        """Whether its recipients are a list that is uploaded."""
+        return self.registry is None and self.segment is None
 
     @property
     def token_use(self) -> TokenUse:

@@ -29,6 +29,8 @@ class Act(StrEnum):
     ALERT_RETRIED = "alert.retried"
     ALERT_RESOLVED = "alert.resolved"
     TOPIC_REMOVED = "topic.removed"
+    SEGMENT_PUT = "segment.put"
+    SEGMENT_REMOVED = "segment.removed"
 
 
 class Ordered(Struct, frozen=True):

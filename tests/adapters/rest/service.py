@@ -30,6 +30,7 @@ from tests.memory.feed_secret import MemoryFeedSecret
 from tests.memory.keys import MemoryKeys
 from tests.memory.outbox import MemoryOutboxView
 from tests.memory.profiles import MemoryProfiles
+from tests.memory.segments import MemorySegments
 from tests.memory.store import MemoryStore
 from tests.memory.topics import MemoryTopics
 from tests.memory.views import MemoryViews
@@ -137,6 +138,7 @@ class InMemory:
         self.user_events = MemoryUserEvents()
         self.analytics = MemoryAnalytics(self.user_events)
         self.topics = MemoryTopics()
+        self.segments = MemorySegments()
 
 
 class Service:
@@ -193,7 +195,9 @@ class Service:
             devices=self.devices,
             callers=Authenticator(self.keys, self.tokens, defaults, self.clock, settings.key_cache_s, self.telemetry),
             keys=self.keys,
-            bulk=BulkIntake(self.bulk, self.stores.bulk_views, self.clock, ids, defaults, checks),
+            bulk=BulkIntake(
+                self.bulk, self.stores.bulk_views, self.clock, ids, defaults, checks, segments=self.stores.segments
+            ),
             opt_outs=self.stores.opt_outs,
             erasures=self.erasures,
             audit=self.stores.audit,

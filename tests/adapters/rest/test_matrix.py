@@ -121,6 +121,11 @@ CALLS: Mapping[str, Answers] = {
     "GET /v1/users/{user_id}/topics": Answers(200, 200, 404),
     "PUT /v1/users/{user_id}/topics/{topic}": Answers(204, 404, 404),
     "DELETE /v1/users/{user_id}/topics/{topic}": Answers(204, 404, 404),
+    "GET /v1/segments": Answers(200, 200),
+    "GET /v1/segments/{segment}": Answers(200, 404),
+    "PUT /v1/segments/{segment}": Answers(200, 201, body={"filter": {"topic": "news"}}),
+    "DELETE /v1/segments/{segment}": Answers(204, 404),
+    "POST /v1/segments/preview": Answers(200, 200, body={"filter": {"topic": "news"}}),
     "GET /v1/topics": Answers(200, 200),
     "GET /v1/topics/{topic}": Answers(200, 404),
     "PUT /v1/topics/{topic}": Answers(200, 201, body={"open": True}),
@@ -259,6 +264,7 @@ class Bench:
         await admin.put("/v1/users/user-1/bulk-opt-out")
         await admin.put("/v1/topics/news", json={"open": True})
         await admin.put("/v1/users/user-1/topics/news")
+        await admin.put("/v1/segments/readers", json={"filter": {"topic": "news"}})
         return {
             "notification_id": one.json()["id"],
             "job_id": job.json()["id"],
@@ -273,6 +279,7 @@ class Bench:
             "token": "token-1",
             "prefix": made.prefix,
             "topic": "news",
+            "segment": "readers",
         }
 
     async def state(self, admin: httpx.AsyncClient, things: Mapping[str, str]) -> list[Any]:

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from waypost.domain.errors import Fault, InvalidRequest, NotFound
 from waypost.domain.ids import NotificationId, UserId, parse_id
-from waypost.domain.segment import TopicName
+from waypost.domain.segment import SegmentName, TopicName
 from waypost.domain.submission import NO_CONTROLS, Identity
 from waypost.domain.submitted_device import TokenText
 from waypost.entrypoints.access import own
@@ -66,6 +66,7 @@ PATH_KINDS = {
     "prefix": PrefixText,
     "link": LinkText,
     "topic": TopicName,
+    "segment": SegmentName,
 }
 """The types of path parameters once they are read."""
 

@@ -35,6 +35,7 @@ from waypost.stores.sql.profiles import SqlProfiles
 from waypost.stores.sql.recovery import SqlRecovery
 from waypost.stores.sql.retention import SqlRetention
 from waypost.stores.sql.rollup import SqlRollup
+from waypost.stores.sql.segments import SqlSegments
 from waypost.stores.sql.settings import SqlSettings
 from waypost.stores.sql.user_events import SqlUserEvents
 from waypost.stores.sql.topics import SqlTopics
@@ -70,6 +71,7 @@ class Store:
         self.feed = SqlFeed(database, clock)
         self.notification_reads = SqlNotificationReads(database, clock)
         self.feed_secret = SqlFeedSecret(database)
+        self.segments = SqlSegments(database)
         self.topics = SqlTopics(database)
         self.profiles = SqlProfiles(database)
         self.contact_proofs = SqlContactProofs(database)
