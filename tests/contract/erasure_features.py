@@ -100,6 +100,8 @@ async def is_counted(bench: Bench, store: SqlUnderTest, _: Notification) -> set[
     await counting.user_events.track([TrackedEvent(APP, HER, "order_paid", bench.now, {"plan": f"{MARKER}-plan"})])
     await counting.rollup.take(await store.journal.read(0, 1_000))
     return {"user_event", "user_hour"}
+
+
 async def subscribes(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:
     """She hears a topic."""
     topics = store.ground_of(bench.worker).store.topics

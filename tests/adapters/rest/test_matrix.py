@@ -121,15 +121,19 @@ CALLS: Mapping[str, Answers] = {
     "GET /v1/users/{user_id}/topics": Answers(200, 200, 404),
     "PUT /v1/users/{user_id}/topics/{topic}": Answers(204, 404, 404),
     "DELETE /v1/users/{user_id}/topics/{topic}": Answers(204, 404, 404),
+    "PUT /v1/users/{user_id}": Answers(200, 201, body={"locale": "de"}),
+    "PATCH /v1/users/{user_id}": Answers(200, 200, body={"locale": "de"}),
+    "GET /v1/users/{user_id}": Answers(200, 200),
+    "POST /v1/users": Answers(200, 200, body=b'{"user_id": "user-1"}'),
     "GET /v1/segments": Answers(200, 200),
     "GET /v1/segments/{segment}": Answers(200, 404),
     "PUT /v1/segments/{segment}": Answers(200, 201, body={"filter": {"topic": "news"}}),
-    "DELETE /v1/segments/{segment}": Answers(204, 404),
+    "DELETE /v1/segments/{segment}": Answers(204, 204),
     "POST /v1/segments/preview": Answers(200, 200, body={"filter": {"topic": "news"}}),
     "GET /v1/topics": Answers(200, 200),
     "GET /v1/topics/{topic}": Answers(200, 404),
     "PUT /v1/topics/{topic}": Answers(200, 201, body={"open": True}),
-    "DELETE /v1/topics/{topic}": Answers(204, 404),
+    "DELETE /v1/topics/{topic}": Answers(204, 204),
     "POST /v1/topics/{topic}/members": Answers(204, 404, body={"add": ["user-1"]}),
     "GET /v1/topics/{topic}/members": Answers(200, 404),
     "GET /v1/users/{user_id}/feed": Answers(200, 200, 404),
@@ -262,6 +266,7 @@ class Bench:
         job = await admin.post("/v1/bulk", json={"notification": {"title": "Hi"}, "recipients": ["user-1"]})
         await admin.put("/v1/devices/user-1/phone", json=DEVICE)
         await admin.put("/v1/users/user-1/bulk-opt-out")
+        await admin.put("/v1/users/user-1", json={})
         await admin.put("/v1/topics/news", json={"open": True})
         await admin.put("/v1/users/user-1/topics/news")
         await admin.put("/v1/segments/readers", json={"filter": {"topic": "news"}})

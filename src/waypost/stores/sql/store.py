@@ -37,8 +37,8 @@ from waypost.stores.sql.retention import SqlRetention
 from waypost.stores.sql.rollup import SqlRollup
 from waypost.stores.sql.segments import SqlSegments
 from waypost.stores.sql.settings import SqlSettings
-from waypost.stores.sql.user_events import SqlUserEvents
 from waypost.stores.sql.topics import SqlTopics
+from waypost.stores.sql.user_events import SqlUserEvents
 from waypost.stores.sql.views import SqlViews
 from waypost.stores.sql.webhook_queue import SqlWebhookQueue
 from waypost.stores.sql.work import SqlWork
