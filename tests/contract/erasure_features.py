@@ -146,6 +146,14 @@ async def is_counted(bench: Bench, store: SqlUnderTest, _: Notification) -> set[
     return {"user_event", "user_hour"}
 
 
+async def subscribes(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:
+    """She hears a topic."""
+    topics = store.ground_of(bench.worker).store.topics
+    await topics.put(APP, "news", "", is_open=True, at=bench.now)
+    await topics.change(APP, "news", [HER], [], bench.now)
+    return {"topic_member"}
+
+
 PUTS: Final[Mapping[str, Put | str]] = {
     "users": is_known,
     "bulk": lists,
@@ -164,4 +172,6 @@ PUTS: Final[Mapping[str, Put | str]] = {
     "preferences": wants,
     "analytics": is_counted,
     "series": is_member,
+    "topics": subscribes,
+    "segments": "a filter of users: it names none of them but where the app writes one into it",
 }

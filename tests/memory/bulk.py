@@ -46,7 +46,7 @@ class MemoryBulk:
         if job.created_at <= newest:
             at = Instant(newest + 1)
             job = msgspec.structs.replace(job, id=JobId(at.to_bytes(6, "big") + job.id[6:]), created_at=at)
-        state = JobState.UPLOADING if job.registry is None or job.held else JobState.RUNNING
+        state = JobState.UPLOADING if job.has_list or job.held else JobState.RUNNING
         row = self._store.jobs[job.id] = JobRow(job, state, key, body_hash)
         return JobCreated(_record(self._store, row))
 

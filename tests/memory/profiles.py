@@ -34,6 +34,10 @@ class MemoryProfiles:
         self._kept[app, user_id] = after, at
         return after
 
+    async def change_many(self, app: AppId, changes: Sequence[tuple[UserId, ProfileChange]], at: Instant) -> list[int]:
+        """See Profiles."""
+        return [n for n, (user, change) in enumerate(changes) if await self.change(app, user, change, at) is None]
+
     async def erase(self, app: AppId, user_id: UserId, until: Instant) -> None:
         """See Profiles."""
         if self._kept.get((app, user_id), (NOBODY, until))[1] <= until:

@@ -101,6 +101,7 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
             checks,
             walks_registry=config.devices == "store",
             zones={app: chosen.time_zone for app, chosen in config.apps.items()},
+            segments=store.segments,
         ),
         opt_outs=store.opt_outs,
         erasures=store.erasures,

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from waypost.channels.apns.channels import BroadcastChannels, open_channels
 from waypost.channels.apns.settings import ApnsSettings
+from waypost.channels.fcm.device_groups import DeviceGroups
 from waypost.channels.fcm.settings import CHANNEL, FcmSettings
 from waypost.channels.fcm.topics import TopicMembers
 from waypost.config import Config
@@ -28,12 +29,27 @@ def apns_channels(config: Config, app: AppId) -> AbstractAsyncContextManager[Bro
 @asynccontextmanager
 async def fcm_topics(config: Config, app: AppId) -> AsyncIterator[TopicMembers]:
     """Open the topics of *app*; ConfigurationError where it has no account at Google's, or one that cannot be used."""
-    settings = config.apps[app].senders.get(CHANNEL)
-    if not isinstance(settings, FcmSettings):
-        raise ConfigurationError(CredentialId(app, CHANNEL).section, "is needed for topics")
-    topics = TopicMembers(app, settings, clock=SystemClock())
+    topics = TopicMembers(app, _settings_of(config, app, "topics"), clock=SystemClock())
     try:
         await topics.start()
         yield topics
     finally:
         await topics.stop()
+
+
+@asynccontextmanager
+async def fcm_groups(config: Config, app: AppId, sender_id: str) -> AsyncIterator[DeviceGroups]:
+    """Open the device groups of *app*; ConfigurationError as for its topics."""
+    groups = DeviceGroups(app, _settings_of(config, app, "device groups"), sender_id, clock=SystemClock())
+    try:
+        await groups.start()
+        yield groups
+    finally:
+        await groups.stop()
+
+
+def _settings_of(config: Config, app: AppId, what_for: str) -> FcmSettings:
+    settings = config.apps[app].senders.get(CHANNEL)
+    if not isinstance(settings, FcmSettings):
+        raise ConfigurationError(CredentialId(app, CHANNEL).section, f"is needed for {what_for}")
+    return settings

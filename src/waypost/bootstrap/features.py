@@ -28,7 +28,9 @@ from waypost.features.preferences import PREFERENCES
 from waypost.features.receipts import RECEIPTS
 from waypost.features.recovery import RECOVERY
 from waypost.features.schedules import SCHEDULES
+from waypost.features.segments import SEGMENTS
 from waypost.features.series import SERIES
+from waypost.features.topics import TOPICS
 from waypost.features.users import USERS
 from waypost.features.webhooks import WEBHOOKS
 
@@ -60,6 +62,8 @@ if TYPE_CHECKING:
 FEATURES: tuple[Feature, ...] = (
     USERS,
     PREFERENCES,
+    TOPICS,
+    SEGMENTS,
     BULK,
     CAMPAIGNS,
     OPT_OUTS,

@@ -38,6 +38,8 @@ def bulk() -> None:
 @click.option("--from", "file", type=click.File(), help="Take the rest of the job from this JSON file.")
 @click.option("--to", "recipients", multiple=True, metavar="USER_ID", help="A recipient; may be repeated.")
 @click.option("--list", "listed", type=click.Path(path_type=Path), help="A .csv or .ndjson file of recipients.")
+@click.option("--segment", help="The users of this segment.")
+@click.option("--topic", help="The users who hear this topic of yours.")
 @click.option("--registry", is_flag=True, help="Every user with a device, or those that the next options name.")
 @click.option("--platform", "platforms", multiple=True, help="Of the registry, only this; may be repeated.")
 @click.option("--app-version", "app_versions", multiple=True, help="Of the registry, only this; may be repeated.")
@@ -63,12 +65,13 @@ def send(
     as_json: bool,
     **fields: Any,
 ) -> None:
-    """Tell many recipients: those named, those of a list, or those of the registry.
+    """Tell many recipients: those named, those of a list, of a segment or topic, or of the registry.
 
     \b
     Examples:
       waypost bulk send --title "Hello {{name}}" --list people.csv --variable name=friend
       waypost bulk send --title "Version 3 is here" --registry --platform ios --locale de --wait
+      waypost bulk send --title "We miss you" --segment lapsed
       waypost bulk send --title Hi --to alice --to bob --json
     """
     with _opened(listed) as recipients:
@@ -100,6 +103,9 @@ def _job(fields: dict[str, Any], *, is_upload: bool) -> dict[str, Any]:
     registry = {name: value for name, value in registry.items() if value not in (None, ())}
     if fields.pop("registry") or registry:
         job["registry"] = job.get("registry", {}) | registry
+    chosen = {name: value for name in ("segment", "topic") if (value := fields.pop(name)) is not None}
+    if chosen:
+        job["to"] = chosen
     if variables := dict(pair(text, "--variable") for text in fields.pop("variables")):
         job["variables"] = job.get("variables", {}) | variables
     if recipients := fields.pop("recipients"):

@@ -1,4 +1,4 @@
-"""``waypost fcm topics``: who hears which topic of FCM; a notification ``to`` one goes through the API."""
+"""``waypost fcm``: the topics and device groups of FCM; a notification ``to`` one goes through the API."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ devices_argument = click.argument("devices", nargs=-1, required=True, callback=_
 app_option = click.option("--app", required=True, help="The app, as the configuration names it.")
 
 
-@click.group(short_help="Manage the topics of FCM.")
+@click.group(short_help="Manage the topics and device groups of FCM.")
 def fcm() -> None:
     """Manage features that only Google has. Reads the configuration and speaks to Google directly; Waypost may be
     running.
@@ -38,6 +38,7 @@ def fcm() -> None:
     Examples:
       waypost fcm topics subscribe news - --app demo < tokens.txt
       echo "$TOKEN" | waypost fcm topics list - --app demo
+      waypost fcm groups create fleet-7 - --sender-id 123456789012 --app demo < tokens.txt
     """
 
 
@@ -83,7 +84,7 @@ def unsubscribe(topic: str, devices: tuple[str, ...], app: str, config_path: Pat
 @as_json_option
 def list_(device: str, app: str, config_path: Path | None, as_json: bool) -> None:
     """List what a device hears, one topic a line."""
-    found = _do(app, config_path, lambda opened: opened.topics_of(device))
+    found = _do(app, config_path, lambda opened: opened.topics_of(device), _topics)
     if not isinstance(found, list):
         raise click.ClickException(f"{found.code}: {found.why}")
     if as_json:
@@ -103,7 +104,7 @@ def _change(
     async def each(opened: Any) -> list[Any]:
         return [await act(opened, device) for device in devices]
 
-    results = _do(app, config_path, each)
+    results = _do(app, config_path, each, _topics)
     faults = [
         (device, getattr(result, "code", ""), getattr(result, "why", ""))
         for device, result in zip(devices, results, strict=True)
@@ -119,8 +120,109 @@ def _change(
         raise click.exceptions.Exit(1)
 
 
-def _do(app: str, config_path: Path | None, act: Callable[[Any], Awaitable[Any]]) -> Any:
+@fcm.group()
+def groups() -> None:
+    """Manage device groups, of 20 devices at most: a notification `to` a group's token is one message.
+
+    \b
+    Examples:
+      waypost fcm groups create fleet-7 - --sender-id 123456789012 --app demo < tokens.txt
+      waypost fcm groups add fleet-7 - --sender-id 123456789012 --app demo < more.txt
+      waypost fcm groups show fleet-7 --sender-id 123456789012 --app demo
+    """
+
+
+sender_option = click.option("--sender-id", required=True, help="The project's number, from the Firebase console.")
+
+
+@groups.command()
+@click.argument("name")
+@devices_argument
+@sender_option
+@app_option
+@config_option
+@as_json_option
+def create(
+    name: str, devices: tuple[str, ...], sender_id: str, app: str, config_path: Path | None, as_json: bool
+) -> None:
+    """Make the group NAME of these tokens and print its token."""
+    _print_group(_do(app, config_path, lambda opened: opened.create(name, devices), _groups(sender_id)), as_json)
+
+
+@groups.command()
+@click.argument("name")
+@devices_argument
+@sender_option
+@app_option
+@config_option
+@as_json_option
+def add(name: str, devices: tuple[str, ...], sender_id: str, app: str, config_path: Path | None, as_json: bool) -> None:
+    """Add these tokens to the group NAME and print its token."""
+    _print_group(_do(app, config_path, _changing(name, devices, "add"), _groups(sender_id)), as_json)
+
+
+@groups.command()
+@click.argument("name")
+@devices_argument
+@sender_option
+@app_option
+@config_option
+@as_json_option
+def remove(
+    name: str, devices: tuple[str, ...], sender_id: str, app: str, config_path: Path | None, as_json: bool
+) -> None:
+    """Take these tokens out of the group NAME; it ends with its last."""
+    _print_group(_do(app, config_path, _changing(name, devices, "remove"), _groups(sender_id)), as_json)
+
+
+@groups.command()
+@click.argument("name")
+@sender_option
+@app_option
+@config_option
+@as_json_option
+def show(name: str, sender_id: str, app: str, config_path: Path | None, as_json: bool) -> None:
+    """Print the token of the group NAME."""
+    _print_group(_do(app, config_path, lambda opened: opened.find(name), _groups(sender_id)), as_json)
+
+
+def _changing(name: str, devices: Sequence[str], verb: str) -> Callable[[Any], Awaitable[Any]]:
+    async def change(opened: Any) -> Any:
+        group = await opened.find(name)
+        token = getattr(group, "token", "")
+        return await getattr(opened, verb)(name, token, devices) if token else group
+
+    return change
+
+
+def _print_group(group: Any, as_json: bool) -> None:
+    token = getattr(group, "token", "")
+    if not token:
+        raise click.ClickException(f"{group.code}: {group.why}")
+    if as_json:
+        print_json({"token": token})
+    else:
+        click.echo(token)
+
+
+def _groups(sender_id: str) -> Callable[[Any, Any], Any]:
+    from waypost.bootstrap.channels import fcm_groups
+
+    return lambda config, app: fcm_groups(config, app, sender_id)
+
+
+def _topics(config: Any, app: Any) -> Any:
     from waypost.bootstrap.channels import fcm_topics
+
+    return fcm_topics(config, app)
+
+
+def _do(
+    app: str,
+    config_path: Path | None,
+    act: Callable[[Any], Awaitable[Any]],
+    open_: Callable[[Any, Any], Any],
+) -> Any:
     from waypost.domain.ids import AppId
 
     config, _ = read_config(config_path)
@@ -128,7 +230,7 @@ def _do(app: str, config_path: Path | None, act: Callable[[Any], Awaitable[Any]]
         raise click.BadParameter(f"the configuration has only {', '.join(config.apps)}", param_hint="--app")
 
     async def acted() -> Any:
-        async with fcm_topics(config, AppId(app)) as opened:
+        async with open_(config, AppId(app)) as opened:
             return await act(opened)
 
     return asyncio.run(acted())

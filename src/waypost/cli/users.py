@@ -2,25 +2,62 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from waypost.cli.connect import api_options
-from waypost.cli.printing import as_json_option, console, print_json
+from waypost.cli.printing import as_json_option, console, print_json, table
 
 if TYPE_CHECKING:
     from waypost.client import Client
 
 
-@click.group(short_help="Forget a user.")
+MEDIA_OF = {".csv": "text/csv", ".ndjson": "application/x-ndjson", ".jsonl": "application/x-ndjson"}
+
+
+@click.group(short_help="Import users, or forget one.")
 def users() -> None:
     """Manage users.
 
     \b
     Examples:
+      waypost users import users.csv
       waypost users erase alice
     """
+
+
+@users.command("import", short_help="Import users' attributes.")
+@click.argument("file", type=click.Path(path_type=Path))
+@api_options
+@as_json_option
+def import_(client: Client, file: Path, as_json: bool) -> None:
+    """Change the profiles of the users in FILE, a .csv, .ndjson or .jsonl; 1 where a line of it is faulty.
+
+    What a line does not name stays as it is.
+
+    \b
+    Examples:
+      waypost users import users.csv
+      waypost users import users.ndjson --json
+    """
+    if file.suffix.lower() not in MEDIA_OF:
+        raise click.BadParameter(f"ends with none of {', '.join(sorted(MEDIA_OF))}", param_hint="FILE")
+    try:
+        lines = file.open("rb")
+    except OSError as unreadable:
+        raise click.BadParameter(f"cannot be read: {unreadable.strerror}", param_hint="FILE") from None
+    with lines:
+        answer = client.import_users(lines, MEDIA_OF[file.suffix.lower()])
+    if as_json:
+        print_json(answer)
+    else:
+        click.echo(f"{answer['users']} users, {answer['faulty']} faulty lines")
+        if faults := [(str(fault["line"]), fault["why"]) for fault in answer["faults"]]:
+            console().print(table(("line", "why"), faults))
+    if answer["faulty"]:
+        raise click.exceptions.Exit(1)
 
 
 @users.command(short_help="Forget a user.")

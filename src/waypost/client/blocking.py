@@ -196,6 +196,35 @@ class Client:
         answer: Json = self._answer(calls.opt_in(user_id))
         return answer
 
+    def import_users(self, users: bytes | BinaryIO, media: str = "application/x-ndjson") -> Json:
+        """Change the profiles of many users, a line each: NDJSON or CSV (``text/csv``), a file as it is read."""
+        answer: Json = self._answer(calls.import_users(users, media))
+        return answer
+
+    def segments(self, **query: str | int | None) -> Json:
+        """List a page of segments by name (limit, cursor)."""
+        answer: Json = self._answer(calls.segments(**query))
+        return answer
+
+    def segment(self, name: str) -> Json:
+        """Get a segment: a filter of users by its name."""
+        answer: Json = self._answer(calls.segment(name))
+        return answer
+
+    def put_segment(self, name: str, filter_: Json) -> Json:
+        """Give a filter of users a name."""
+        answer: Json = self._answer(calls.put_segment(name, filter_))
+        return answer
+
+    def remove_segment(self, name: str) -> None:
+        """Forget a filter's name."""
+        self._answer(calls.remove_segment(name))
+
+    def preview_segment(self, filter_: Json) -> Json:
+        """Count whom a filter chooses now, with ten of them."""
+        answer: Json = self._answer(calls.preview_segment(filter_))
+        return answer
+
     def erase_user(self, user_id: str) -> Json:
         """Forget a user: devices, what was said to them, and who they were in what stays."""
         answer: Json = self._answer(calls.erase_user(user_id))

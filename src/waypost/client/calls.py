@@ -182,6 +182,36 @@ def opt_in(user_id: str) -> ClientRequest:
     return ClientRequest("DELETE", f"/v1/users/{_part(user_id)}/bulk-opt-out")
 
 
+def import_users(users: bytes | BinaryIO, media: str) -> ClientRequest:
+    """Change the profiles of many users, a line each: ``application/x-ndjson`` or ``text/csv``."""
+    return ClientRequest("POST", "/v1/users", users, media, is_repeatable=False)
+
+
+def segments(**query: str | int | None) -> ClientRequest:
+    """List a page of segments by name (limit, cursor)."""
+    return ClientRequest("GET", "/v1/segments" + _query(query))
+
+
+def put_segment(name: str, filter_: Json) -> ClientRequest:
+    """Give a filter of users a name."""
+    return ClientRequest("PUT", f"/v1/segments/{_part(name)}", _encode({"filter": filter_}))
+
+
+def remove_segment(name: str) -> ClientRequest:
+    """Forget a filter's name."""
+    return ClientRequest("DELETE", f"/v1/segments/{_part(name)}")
+
+
+def segment(name: str) -> ClientRequest:
+    """Get a segment."""
+    return ClientRequest("GET", f"/v1/segments/{_part(name)}")
+
+
+def preview_segment(filter_: Json) -> ClientRequest:
+    """Count whom a filter chooses."""
+    return _post("/v1/segments/preview", {"filter": filter_})
+
+
 def erase_user(user_id: str) -> ClientRequest:
     """Forget a user."""
     return ClientRequest("DELETE", f"/v1/users/{_part(user_id)}")

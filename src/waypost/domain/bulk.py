@@ -19,6 +19,7 @@ from waypost.domain.ids import AppId, CallerId, NotificationId, UserId, created_
 from waypost.domain.local_time import choose_zone, instant_at, parse_local
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.personal import Variables, personalised
+from waypost.domain.segment import Filter
 from waypost.domain.time import Instant, later
 from waypost.domain.variants import VARIANT, Part, variant_for
 
@@ -111,7 +112,9 @@ class BulkJob(Struct, frozen=True):
     expires_at: Instant
     ttl_ms: int
     registry: RegistryFilter | None = None
-    """The filter of the registry; None where the recipients are a list that is uploaded."""
+    """The filter of the registry, where the recipients are who has such devices."""
+    segment: Filter | None = None
+    """The filter of users, counted back from the job's own time, where they are its recipients."""
     names: tuple[str, ...] = ()
     """The variables that its content asks each recipient of a list for; none where all are told the same."""
     defaults: dict[str, str] = {}
@@ -129,6 +132,11 @@ class BulkJob(Struct, frozen=True):
     """The local time before which no recipient is sent to."""
     zone: str | None = None
     """The zone of recipients who have none of their own."""
+
+    @property
+    def has_list(self) -> bool:
+        """Whether its recipients are a list that is uploaded."""
+        return self.registry is None and self.segment is None
 
     @property
     def token_use(self) -> TokenUse:

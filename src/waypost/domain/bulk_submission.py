@@ -19,6 +19,7 @@ from waypost.domain.ids import AppId, CallerId, NotificationId, UserId
 from waypost.domain.local_time import WESTERNMOST, LocalTime, instant_at, parse_local
 from waypost.domain.notification import Notification
 from waypost.domain.personal import NAME, names_in, personalised, placeholder_faults
+from waypost.domain.segment import Filter, SegmentName, TopicName
 from waypost.domain.submission import (
     Badge,
     CampaignName,
@@ -113,8 +114,16 @@ class BulkRegistry(Struct, frozen=True, forbid_unknown_fields=True, omit_default
     ] = None
 
 
+class BulkTarget(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The users whom a filter chooses while the job reaches them: exactly one of these fields."""
+
+    segment: Annotated[SegmentName | None, Meta(description="A segment, with its filter as it is now.")] = None
+    topic: Annotated[TopicName | None, Meta(description="Who hears this topic of yours.")] = None
+    filter: Filter | None = None
+
+
 class BulkSubmission(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One notification to many recipients: a list here, a list that is uploaded, or the registry by a filter."""
+    """One notification to many recipients: a list here, a list that is uploaded, the registry or users by a filter."""
 
     notification: BulkMessage
     recipients: Annotated[
@@ -125,6 +134,7 @@ class BulkSubmission(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         bool, Meta(description="True if the list is uploaded afterwards, by PUT to the job's `recipients`.")
     ] = False
     registry: BulkRegistry | None = None
+    to: Annotated[BulkTarget | None, Meta(description="A topic, a segment, or a filter of users.")] = None
     variables: Annotated[dict[str, Value], Meta(description="Defaults for recipients without their own value.")] = {}
     rate: Annotated[
         Annotated[int, Meta(ge=1, le=RATE_LIMIT)] | None, Meta(description="The most recipients per second.")
@@ -139,11 +149,12 @@ def draft_job(
     defaults: Defaults,
     now: Instant,
     checks: Sequence[ContentCheck] = (),
+    chosen: Filter | None = None,
     zone: str | None = None,
 ) -> BulkJob:
     """Build the job that a submission asks for; InvalidRequest carries every fault found.
 
-    *zone* is that of recipients who have none of their own.
+    *chosen* is what its ``to`` stands for; *zone* is that of recipients who have none of their own.
     """
     message = {name: getattr(asked.notification, name) for name in asked.notification.__struct_fields__}
     try:
@@ -156,7 +167,8 @@ def draft_job(
     if found:
         raise InvalidRequest(tuple(found))
     own = {name: as_text(value) for name, value in asked.variables.items()}
-    content = made.content if asked.registry is None else personalised(made.content, own)
+    is_list = asked.registry is None and asked.to is None
+    content = made.content if is_list else personalised(made.content, own)
     return BulkJob(
         id=JobId(new_id),
         app=app,
@@ -166,7 +178,8 @@ def draft_job(
         expires_at=told.expires_at if message["send_at"] is None else _last(message["send_at"], told, now),
         ttl_ms=told.ttl_ms,
         registry=None if asked.registry is None else _filter(asked.registry),
-        names=tuple(sorted(names_in(made.content))) if asked.registry is None else (),
+        segment=chosen,
+        names=tuple(sorted(names_in(made.content))) if is_list else (),
         defaults=own,
         rate=asked.rate,
         kind=told.kind,
@@ -183,14 +196,15 @@ def _last(send_at: str, made: Notification, now: Instant) -> Instant:
 
 
 def _faults(asked: BulkSubmission, content: Content) -> Iterator[Fault]:
-    if (asked.recipients is not None) + asked.upload + (asked.registry is not None) != 1:
-        yield Fault("", "give recipients, or a registry filter, or upload: true")
+    given = (asked.recipients is not None, asked.upload, asked.registry is not None, asked.to is not None)
+    if sum(given) != 1:
+        yield Fault("", "give recipients, or a registry filter, or to, or upload: true")
     for fault in placeholder_faults(content):
         yield Fault(f"notification.{fault.path}", fault.why)
     yield from (Fault(f"variables.{name}", why) for name, why in _variable_faults(asked.variables))
-    if asked.registry is not None:
+    if asked.registry is not None or asked.to is not None:
         for name in sorted(names_in(content) - asked.variables.keys()):
-            yield Fault(f"variables.{name}", "the registry has no variables: give it here")
+            yield Fault(f"variables.{name}", "only a list has variables of its own: give it here")
 
 
 def _filter(registry: BulkRegistry) -> RegistryFilter:

@@ -90,7 +90,9 @@ class SubmittedBroadcast(Struct, frozen=True, forbid_unknown_fields=True):
     """An audience that the provider itself distributes to."""
 
     channel: Annotated[Text, Meta(examples=["fcm"])]
-    kind: Annotated[Text, Meta(description="`topic` or `condition` of fcm, `channel` of apns.", examples=["topic"])]
+    kind: Annotated[
+        Text, Meta(description="`topic`, `condition` or `group` of fcm, `channel` of apns.", examples=["topic"])
+    ]
     name: Annotated[str, Meta(min_length=1, max_length=1024, pattern=NO_CONTROLS, examples=["news"])]
 
 

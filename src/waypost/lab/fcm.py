@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 
 from waypost.lab.exchange import JSON_CONTENT, GatewayAnswer, Refusal, Request, Verdict
+from waypost.lab.fcm_groups import PATH as GROUPS_PATH
+from waypost.lab.fcm_groups import DeviceGroups
 from waypost.lab.fcm_message import FieldViolation, message_violations, normalized, payload_bytes
 from waypost.lab.fcm_quota import FcmQuota
 from waypost.lab.fcm_topics import TopicSubscriptions
@@ -84,7 +86,9 @@ def _token_is_alive(send: Send) -> bool:
 
 
 def _token_is_good(send: Send) -> bool:
-    return "token" not in send.message or send.gateway.tokens.good("android", send.target)
+    if "token" not in send.message or send.gateway.tokens.good("android", send.target):
+        return True
+    return send.gateway.groups.members(send.target) is not None
 
 
 def _installation_is_known(send: Send) -> bool:
@@ -142,7 +146,8 @@ class FcmGateway:
         self.project_number = project_number
         self.project_id, self.oauth, self.tokens, self.strict = project_id, oauth, tokens, strict
         self.quota = FcmQuota(quota_per_minute, clock)
-        self._topics = TopicSubscriptions(project_id, oauth, tokens, clock)
+        self.topics = TopicSubscriptions(project_id, oauth, tokens, clock)
+        self.groups = DeviceGroups(project_number, oauth, tokens, clock)
         self._checks = tuple(check for check in CHECKS if strict or not check.strict)
 
     def token_of(self, request: Request) -> str:
@@ -150,10 +155,19 @@ class FcmGateway:
         send = Send(request, self)
         return send.target if _is_json_object(send) else ""
 
+    def reached_by(self, message: dict[str, Any]) -> list[str]:
+        """List the devices that a message, as it was accepted, goes to."""
+        if "topic" in message:
+            return self.topics.listeners(message["topic"])
+        members = self.groups.members(message["token"])
+        return [message["token"]] if members is None else members
+
     def judge(self, request: Request) -> Verdict:
         """Judge the message by the table of checks."""
         if _is_about_topics(request.path):
-            return self._topics.judge(request)
+            return self.topics.judge(request)
+        if request.path.partition("?")[0] == GROUPS_PATH:
+            return self.groups.judge(request)
         send = Send(request, self)
         for check in self._checks:
             if not check.holds(send):

@@ -27,6 +27,10 @@ class TopicSubscriptions:
         self._project_id, self._oauth, self._tokens, self._clock = project_id, oauth, tokens, clock
         self._since: dict[str, dict[str, float]] = {}
 
+    def listeners(self, topic: str) -> list[str]:
+        """List the living devices that hear *topic*."""
+        return [each for each, topics in self._since.items() if topic in topics and each not in self._tokens.deaths]
+
     def judge(self, request: Request) -> Verdict:
         """Answer a request that is no message. What succeeds is no push, and so is not recorded."""
         path, _, query = request.path.partition("?")

@@ -7,14 +7,16 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from msgspec import Struct
 
 from waypost.domain.bulk import JOB_TRANSITIONS, JobId, JobOrder, JobState, Recipient
-from waypost.domain.bulk_submission import BulkSubmission, draft_job, recipient_of
+from waypost.domain.bulk_submission import BulkSubmission, BulkTarget, draft_job, recipient_of
 from waypost.domain.dedup import body_hash, idempotency_key
 from waypost.domain.drafting import ContentCheck
 from waypost.domain.errors import Conflict, ErrorCode, Fault, InvalidRequest, NotFound, WaypostError
 from waypost.domain.ids import AppId, CallerId, NotificationId, created_at, format_id
+from waypost.domain.segment import Filter, filter_faults, is_in
 from waypost.domain.submission import Defaults
 from waypost.ports.bulk import Bulk, BulkViews, JobConflict, JobCreated, JobRecord
 from waypost.ports.clock import Clock, Ids
+from waypost.ports.segments import Segments
 
 LIST_PAGE = 1_000
 """Recipients of a list that are written together."""
@@ -34,6 +36,8 @@ class BulkIntake(Struct, frozen=True):
     """Whether the registry is where the jobs are, and may be walked for one."""
     zones: Mapping[AppId, str | None] = {}
     """The zone of each app's users who have none of their own."""
+    segments: Segments | None = None
+    """The filters that have names; None where there are none, and no job is ``to`` one."""
 
     async def submit(self, app: AppId, caller: CallerId, asked: BulkSubmission, key: str | None) -> JobCreated:
         """Make a job, once for each idempotency *key*; a list that came with it is stored before it starts.
@@ -45,8 +49,9 @@ class BulkIntake(Struct, frozen=True):
             raise InvalidRequest((Fault("registry", why),))
         (new_id,) = self.ids.next(1)
         now = created_at(new_id)  # to the millisecond: the ids of recipients lead back to it
-        checks = self.checks.get(app, ())
-        job = draft_job(asked, new_id, app, caller, self.defaults[app], now, checks, self.zones.get(app))
+        chosen = None if asked.to is None else await self._chosen(app, asked.to)
+        rules = self.defaults[app], now, self.checks.get(app, ())
+        job = draft_job(asked, new_id, app, caller, *rules, chosen, self.zones.get(app))
         told = [recipient_of(each, job, f"recipients[{n}]") for n, each in enumerate(asked.recipients or ())]
         claimed = None if key is None else idempotency_key(app, caller, f"bulk {key}")
         made = await self.bulk.create(job, claimed, body_hash(asked))
@@ -58,6 +63,23 @@ class BulkIntake(Struct, frozen=True):
                 await self.bulk.add(app, made.record.job.id, told[start : start + LIST_PAGE])
             return JobCreated(await self.order(app, made.record.job.id, JobOrder.START), made.new)
         return made
+
+    async def _chosen(self, app: AppId, to: BulkTarget) -> Filter:
+        """Return the filter that *to* speaks of, as it is now; InvalidRequest where there is none, or it cannot be."""
+        if self.segments is None or sum(each is not None for each in (to.segment, to.topic, to.filter)) != 1:
+            raise InvalidRequest((Fault("to", "give exactly one of segment, topic and filter"),))
+        if to.topic is not None:
+            return Filter(topic=to.topic)
+        found = None if to.segment is None else await self.segments.find(app, to.segment)
+        chosen, at = (to.filter, "to.filter") if found is None else (found.filter, "to.segment")
+        if chosen is None:
+            raise InvalidRequest((Fault("to.segment", "there is no such segment"),))
+        faults = filter_faults(chosen, at)
+        if not self.walks_registry and is_in(chosen, "device"):
+            faults.append(Fault(at, "the devices are kept in another database than the jobs: ask for none"))
+        if faults:
+            raise InvalidRequest(tuple(faults))
+        return chosen
 
     async def upload(self, app: AppId, job_id: JobId, given: AsyncIterator[tuple[str, object]]) -> JobRecord:
         """Store a list as it comes in, each recipient with where it stands, and start the job at its end.

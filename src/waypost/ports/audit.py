@@ -41,6 +41,9 @@ class Act(StrEnum):
     USER_ERASED = "user.erased"
     ALERT_RETRIED = "alert.retried"
     ALERT_RESOLVED = "alert.resolved"
+    TOPIC_REMOVED = "topic.removed"
+    SEGMENT_PUT = "segment.put"
+    SEGMENT_REMOVED = "segment.removed"
 
 
 class Ordered(Struct, frozen=True):

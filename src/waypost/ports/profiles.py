@@ -25,6 +25,10 @@ class Profiles(Protocol):
         """Change the user's profile, and return what it is then; None, and no change, where that is too large."""
         ...
 
+    async def change_many(self, app: AppId, changes: Sequence[tuple[UserId, ProfileChange]], at: Instant) -> list[int]:
+        """Change many profiles, in this order; return the places of those that would be too large, which stay."""
+        ...
+
     async def erase(self, app: AppId, user_id: UserId, until: Instant) -> None:
         """Forget the user's profile as it was until then."""
         ...

@@ -33,8 +33,10 @@ from tests.memory.outbox import MemoryOutboxView
 from tests.memory.preferences import MemoryPreferences
 from tests.memory.profiles import MemoryProfiles
 from tests.memory.schedules import MemorySchedules
+from tests.memory.segments import MemorySegments
 from tests.memory.series import MemorySeries
 from tests.memory.store import MemoryStore
+from tests.memory.topics import MemoryTopics
 from tests.memory.views import MemoryViews
 from tests.memory.work import MemoryWork
 from tests.unbounded import UNBOUNDED
@@ -144,6 +146,8 @@ class InMemory:
         self.analytics = MemoryAnalytics(self.user_events)
         self.preferences = MemoryPreferences()
         self.series = MemorySeries()
+        self.topics = MemoryTopics()
+        self.segments = MemorySegments()
 
 
 class Service:
@@ -203,7 +207,9 @@ class Service:
             devices=self.devices,
             callers=Authenticator(self.keys, self.tokens, defaults, self.clock, settings.key_cache_s, self.telemetry),
             keys=self.keys,
-            bulk=BulkIntake(self.bulk, self.stores.bulk_views, self.clock, ids, defaults, checks),
+            bulk=BulkIntake(
+                self.bulk, self.stores.bulk_views, self.clock, ids, defaults, checks, segments=self.stores.segments
+            ),
             opt_outs=self.stores.opt_outs,
             erasures=self.erasures,
             audit=self.stores.audit,

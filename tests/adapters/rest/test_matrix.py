@@ -151,6 +151,24 @@ CALLS: Mapping[str, Answers] = {
     "PUT /v1/users/{user_id}/bulk-opt-out": Answers(204, 204, 404),
     "GET /v1/users/{user_id}/bulk-opt-out": Answers(200, 200, 404),
     "DELETE /v1/users/{user_id}/bulk-opt-out": Answers(204, 204, 404),
+    "GET /v1/users/{user_id}/topics": Answers(200, 200, 404),
+    "PUT /v1/users/{user_id}/topics/{topic}": Answers(204, 404, 404),
+    "DELETE /v1/users/{user_id}/topics/{topic}": Answers(204, 404, 404),
+    "PUT /v1/users/{user_id}": Answers(200, 201, body={"locale": "de"}),
+    "PATCH /v1/users/{user_id}": Answers(200, 200, body={"locale": "de"}),
+    "GET /v1/users/{user_id}": Answers(200, 200),
+    "POST /v1/users": Answers(200, 200, body=b'{"user_id": "user-1"}'),
+    "GET /v1/segments": Answers(200, 200),
+    "GET /v1/segments/{segment}": Answers(200, 404),
+    "PUT /v1/segments/{segment}": Answers(200, 201, body={"filter": {"topic": "news"}}),
+    "DELETE /v1/segments/{segment}": Answers(204, 204),
+    "POST /v1/segments/preview": Answers(200, 200, body={"filter": {"topic": "news"}}),
+    "GET /v1/topics": Answers(200, 200),
+    "GET /v1/topics/{topic}": Answers(200, 404),
+    "PUT /v1/topics/{topic}": Answers(200, 201, body={"open": True}),
+    "DELETE /v1/topics/{topic}": Answers(204, 204),
+    "POST /v1/topics/{topic}/members": Answers(204, 404, body={"add": ["user-1"]}),
+    "GET /v1/topics/{topic}/members": Answers(200, 404),
     "GET /v1/users/{user_id}/feed": Answers(200, 200, 404),
     "GET /v1/users/{user_id}/feed/counts": Answers(200, 200, 404),
     "POST /v1/users/{user_id}/feed/marks": Answers(200, 200, 404, body={"mark": "seen", "until": SOME_ID}),
@@ -301,6 +319,10 @@ class Bench:
         await admin.put(f"/v1/schedules/{name}", json=SCHEDULE)
         await admin.put(f"/v1/series/{name}", json=SERIES)
         await admin.put(f"/v1/series/{name}/members/user-1")
+        await admin.put("/v1/users/user-1", json={})
+        await admin.put("/v1/topics/news", json={"open": True})
+        await admin.put("/v1/users/user-1/topics/news")
+        await admin.put("/v1/segments/readers", json={"filter": {"topic": "news"}})
         return {
             "notification_id": one.json()["id"],
             "job_id": job.json()["id"],
@@ -318,6 +340,8 @@ class Bench:
             "schedule": name,
             "occurrence": "2027-02-03T09:00",
             "series": name,
+            "topic": "news",
+            "segment": "readers",
         }
 
     async def state(self, admin: httpx.AsyncClient, things: Mapping[str, str]) -> list[Any]:
@@ -329,6 +353,7 @@ class Bench:
             "/v1/devices/user-1?inactive=true",
             "/v1/users/user-1/bulk-opt-out",
             "/v1/keys",
+            "/v1/users/user-1/topics",
             "/v1/notifications?user_id=user-1&limit=500",
         ]
         return [(await admin.get(path)).json() for path in paths]

@@ -15,9 +15,10 @@ from click.testing import CliRunner
 from tests.adapters.senders.bench import SystemClock, accepted, outcome, payload_of, script, to_all
 from tests.shows import shows
 from tests.tables import AddRow
+from waypost.channels.fcm.calls import Done, NotDone
 from waypost.channels.fcm.sender import FcmSender
 from waypost.channels.fcm.settings import CHANNEL, FcmSettings
-from waypost.channels.fcm.topics import INSTANCE_ID_CODES, Done, NotDone, TopicMembers
+from waypost.channels.fcm.topics import INSTANCE_ID_CODES, TopicMembers
 from waypost.cli import waypost
 from waypost.domain.audience import Audience
 from waypost.domain.ids import AppId

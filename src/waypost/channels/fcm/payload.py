@@ -35,7 +35,8 @@ TARGET_KEYS = ("token", "fid", "topic", "condition", "name")
 INSTALLATION_PREFIX = "fid:"
 """The prefix of a Firebase installation id that is registered in place of a token."""
 
-TOPIC, CONDITION = "topic", "condition"
+TOPIC, CONDITION, GROUP = "topic", "condition", "group"
+_GROUP_TOKEN: Final = re.compile(r"[A-Za-z0-9_:%.-]{20,1024}")
 TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9-_.~%]{1,900}")
 _TOKEN, _INSTALLATION = b'"token":', b'"fid":'
 _MESSAGE = b'"message":{'
@@ -100,7 +101,7 @@ def render(message: Message, now: Instant, form: Form = "waypost", platform: Pla
     if is_ours:
         data[ID_KEY] = ANY_ID
     rest = b"," + msgspec.json.encode(document)[1:] + b"}"
-    if content.to is None:
+    if content.to is None or content.to.kind == GROUP:  # a group has a token, as a device has
         return Rendering(document, rest, _TOKEN, PAYLOAD_LIMIT_BYTES)
     return Rendering(document, rest, f'"{content.to.kind}":'.encode(), TOPIC_LIMIT_BYTES)
 
@@ -162,6 +163,8 @@ def _override_faults(override: dict[str, Any], kind: Kind) -> list[Fault]:
 def _listener_faults(to: Audience) -> list[Fault]:
     if to.kind == TOPIC and not TOPIC_NAME.fullmatch(to.name):
         return [Fault("to.name", "a topic has 1 to 900 of a-z A-Z 0-9 - _ . ~ %")]
+    if to.kind == GROUP and not _GROUP_TOKEN.fullmatch(to.name):
+        return [Fault("to.name", "a group is named by its token, the notification_key that Google gave it")]
     if to.kind == CONDITION and "in topics" not in to.name:
         return [Fault("to.name", "a condition speaks of topics, such as 'a' in topics && 'b' in topics")]
     return []

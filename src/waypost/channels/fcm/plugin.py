@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from waypost.channels.fcm.payload import CONDITION, TOPIC, faults
+from waypost.channels.fcm.payload import CONDITION, GROUP, TOPIC, faults
 from waypost.channels.fcm.platforms import PLATFORMS
 from waypost.channels.fcm.settings import CHANNEL, FcmSettings
 from waypost.domain.credential import CredentialId
@@ -34,6 +34,6 @@ PLUGIN: Final = SenderPlugin(
     settings=FcmSettings,
     build=_build,
     content_check=faults,
-    broadcasts=(TOPIC, CONDITION),
+    broadcasts=(TOPIC, CONDITION, GROUP),
     rate=QUOTA,
 )

@@ -46,6 +46,23 @@ def place(cursor: str) -> int:
     return number(cursor) - _MIDDLE
 
 
+def of_text(text_: str) -> str:
+    """Make a cursor after whatever has this name."""
+    return _text(text_.encode())
+
+
+def text(cursor: str) -> str:
+    """Read the name a page ended with; InvalidRequest where *cursor* was not made here."""
+    try:
+        data = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        read = data.decode()
+    except (binascii.Error, ValueError):
+        raise _not_ours() from None
+    if _text(data) != cursor or "\x00" in read:
+        raise _not_ours()
+    return read
+
+
 def number(cursor: str) -> int:
     """Read the number a page ended with; InvalidRequest where *cursor* was not made here."""
     return _number(_bytes(cursor, _NUMBER_BYTES))

@@ -12,6 +12,7 @@ from msgspec import Meta
 from waypost.domain.errors import Fault, InvalidRequest, NotFound
 from waypost.domain.ids import NotificationId, UserId, parse_id
 from waypost.domain.local_time import LocalTime
+from waypost.domain.segment import SegmentName, TopicName
 from waypost.domain.submission import NO_CONTROLS, CampaignName, Identity
 from waypost.domain.submitted_device import TokenText
 from waypost.entrypoints.access import own
@@ -27,6 +28,13 @@ CursorGiven = Annotated[
         max_length=128, min_length=1, description="The value of `next` on the previous page.", required=False
     ),
 ]
+LongCursor = Annotated[
+    str | None,
+    QueryParameter(
+        max_length=1024, min_length=1, description="The value of `next` on the previous page.", required=False
+    ),
+]
+"""The cursor of pages that are in the order of names."""
 UserGiven = Annotated[
     str | None,
     QueryParameter(max_length=128, min_length=1, pattern=NO_CONTROLS, description="Only this user's.", required=False),
@@ -71,6 +79,8 @@ PATH_KINDS = {
     "schedule": NameText,
     "series": NameText,
     "occurrence": LocalTime,
+    "topic": TopicName,
+    "segment": SegmentName,
 }
 """The types of path parameters once they are read."""
 

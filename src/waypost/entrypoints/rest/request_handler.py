@@ -239,6 +239,8 @@ class _Exchange:
 
 def _is_upload(method: str, path: str) -> bool:
     """Tell whether the body is a list that its route reads as it comes in."""
+    if method == "POST":
+        return path == "/v1/users"
     return method == "PUT" and path.startswith(("/v1/bulk/", "/v1/campaigns/")) and path.endswith("/recipients")
 
 

@@ -24,7 +24,7 @@ class RestSettings(Struct, frozen=True, kw_only=True):
     batch_limit_bytes: int = 16 * MIB
     """The largest body of a batch."""
     upload_limit_bytes: int = 2048 * MIB
-    """The largest upload of recipients."""
+    """The largest upload of recipients or users."""
     bodies_limit_bytes: int = 64 * MIB
     """All bodies that one worker reads at once; above it, 429."""
     headers_limit_bytes: int = 32 * KIB

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from waypost.features.parts import Ground, Parts
+from waypost.features.users.import_routes import IMPORT_ROUTES
 from waypost.features.users.routes import ROUTES
 from waypost.ports.erasure import Erasure
 from waypost.stores.sql.profiles import PROFILE
@@ -13,4 +14,4 @@ async def erase(ground: Ground, erasure: Erasure) -> None:
     await ground.store.profiles.erase(erasure.app, erasure.user_id, erasure.asked_at)
 
 
-PARTS = Parts(tables=(PROFILE,), routes=(*ROUTES,), erases=erase)
+PARTS = Parts(tables=(PROFILE,), routes=(*ROUTES, *IMPORT_ROUTES), erases=erase)

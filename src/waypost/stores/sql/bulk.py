@@ -173,7 +173,7 @@ def _create_one(connection: Connection, new: _New) -> JobCreated | JobConflict:
         return JobCreated(record_of(connection, found), new=False)
     job = _at_an_instant_of_its_own(connection, new.job)
     (number,) = seqs(connection, 1)
-    state = JobState.UPLOADING if job.registry is None or job.held else JobState.RUNNING
+    state = JobState.UPLOADING if job.has_list or job.held else JobState.RUNNING
     row = (number, job.id, job.app, job.created_at, new.key, new.body_hash, job_body(job), str(state))
     connection.execute(_INSERT, row)
     connection.execute(_CONTENT, (number, content_body(job.content)))

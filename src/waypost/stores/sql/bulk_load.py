@@ -18,10 +18,11 @@ from waypost.domain.bulk import Audience, BulkJob, notification_for, recipient_i
 from waypost.domain.ids import NotificationId
 from waypost.ports.work import WorkItem
 from waypost.stores.sql.bulk_rows import FROM_JOB, encoded, job_of
-from waypost.stores.sql.bulk_walk import matching
+from waypost.stores.sql.bulk_walk import asked_by, matching
 from waypost.stores.sql.devices import DEVICE, device_of
 from waypost.stores.sql.driver import Connection, Row
 from waypost.stores.sql.rows import select_in
+from waypost.stores.sql.segment_walk import matching_range
 
 _NOT_OUT = "NOT EXISTS (SELECT 1 FROM opt_out WHERE opt_out.app = ? AND opt_out.user_id = {table}.user_id)"
 _FROM_REGISTRY = f"""\
@@ -39,6 +40,12 @@ ORDER BY bulk_recipient.user_id
 _ZONES = """\
 SELECT user_id, time_zone FROM user_profile WHERE app = ? AND user_id > ? AND user_id <= ? AND time_zone IS NOT NULL
 """
+_FROM_SEGMENT = f"""\
+SELECT chosen.user_id, NULL, {DEVICE} FROM ({{table}}) AS chosen
+LEFT JOIN device ON device.app = ? AND device.user_id = chosen.user_id AND active = 1 AND token_use = ?
+WHERE {_NOT_OUT.format(table="chosen")}
+ORDER BY chosen.user_id
+"""  # noqa: S608 - a list of columns
 _KNOWN = "SELECT id FROM notification WHERE id IN ({keys})"
 
 _variables = msgspec.msgpack.Decoder(dict[str, str]).decode
@@ -119,6 +126,10 @@ def read_audience(connection: Connection, job: BulkJob, row: PieceRow) -> Iterat
 
 
 def _rows(connection: Connection, job: BulkJob, row: PieceRow) -> list[Row]:
+    if job.segment is not None:
+        table, asked = matching_range(job.segment, asked_by(job, connection), row.after, row.until)
+        users = _FROM_SEGMENT.format(table=table)
+        return connection.execute(users, (*asked, job.app, job.token_use, job.app)).fetchall()
     if job.registry is None:
         bound: tuple[Any, ...] = (job.app, job.token_use, row.job, row.after, row.until, job.app)
         return connection.execute(_FROM_LIST, bound).fetchall()

@@ -19,6 +19,8 @@ from waypost.domain.ids import SHARDS, AppId
 from waypost.ports.bulk import Enqueued
 from waypost.stores.sql.bulk_rows import find_job, job_of
 from waypost.stores.sql.driver import Connection
+from waypost.stores.sql.segment_filter import Asked
+from waypost.stores.sql.segment_walk import matching_page
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
 PAGE_PER_RECIPIENT = 4
@@ -33,6 +35,10 @@ GROUP BY user_id ORDER BY user_id
 _LIST_PAGE = """\
 SELECT user_id, 1, EXISTS (SELECT 1 FROM opt_out WHERE app = ? AND opt_out.user_id = page.user_id), 1
 FROM (SELECT user_id FROM bulk_recipient WHERE job = ? AND user_id > ? ORDER BY user_id LIMIT ?) AS page
+"""
+_SEGMENT_PAGE = """\
+SELECT user_id, matches, EXISTS (SELECT 1 FROM opt_out WHERE app = ? AND opt_out.user_id = page.user_id), 1
+FROM ({page}) AS page ORDER BY user_id
 """
 _WALK_ON = """\
 UPDATE bulk_job SET walked_to = ?, walked = ?, pieces = pieces + ?, total = total + ?, left_out = left_out + ?
@@ -72,6 +78,11 @@ def matching(registry: RegistryFilter, token_use: str) -> tuple[str, list[Any]]:
     return f"CASE WHEN {' AND '.join(conditions)} THEN 1 ELSE 0 END", bound
 
 
+def asked_by(job: BulkJob, connection: Connection) -> Asked:
+    """Return what the filter of a job's users is asked with: days are counted back from when the job was made."""
+    return Asked(job.app, job.created_at, connection.dialect)
+
+
 def next_step(connection: Connection, app: AppId, job_id: JobId, most: int, size: int) -> WalkStep | None:
     """Read a page and cut it; None where there is no such job."""
     row = find_job(connection, app, job_id)
@@ -96,6 +107,9 @@ def _row_of(job: BulkJob, found: tuple[Any, ...]) -> PageRow:
 
 
 def _page(connection: Connection, number: int, job: BulkJob, after: str, limit: int) -> list[tuple[Any, ...]]:
+    if job.segment is not None:
+        table, asked = matching_page(job.segment, asked_by(job, connection), after, limit)
+        return connection.execute(_SEGMENT_PAGE.format(page=table), (job.app, *asked)).fetchall()
     if job.registry is None:
         return connection.execute(_LIST_PAGE, (job.app, number, after, limit)).fetchall()
     condition, bound = matching(job.registry, job.token_use)

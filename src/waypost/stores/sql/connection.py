@@ -80,6 +80,7 @@ DIALECT = Dialect(
     next_numbers="UPDATE sequence SET value = value + ? WHERE name = 'notification' RETURNING value",
     numbers_a_block=0,
     blob="BLOB",
+    has_jsonb=False,
     has_other_writers=False,
 )
 _EVER = (1 << 63) - 1

@@ -31,6 +31,8 @@ class Dialect(Struct, frozen=True):
     """The size of a block; 0: there are no blocks, and numbers are in commit order."""
     blob: str
     """The type of a column of bytes."""
+    has_jsonb: bool
+    """Whether JSON in a text is read by way of ``jsonb``; else by SQLite's functions."""
     has_other_writers: bool
     """Whether others may write while a transaction is open."""
 

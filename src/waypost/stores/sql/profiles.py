@@ -53,6 +53,11 @@ class SqlProfiles:
         """See Profiles."""
         return await self._database.commits.submit(_CHANGING, (app, user_id, change, at))
 
+    async def change_many(self, app: AppId, changes: Sequence[tuple[UserId, ProfileChange]], at: Instant) -> list[int]:
+        """See Profiles."""
+        many = app, tuple(changes), at
+        return await self._database.commits.submit(_CHANGING_MANY, many, rows=len(changes)) if changes else []
+
     async def erase(self, app: AppId, user_id: UserId, until: Instant) -> None:
         """See Profiles."""
         await self._database.commits.submit(_ERASING, (app, user_id, until))
@@ -97,6 +102,33 @@ def _change_one(
     return profile
 
 
+def _change_many(
+    transaction: Transaction, batch: Sequence[tuple[AppId, Sequence[tuple[UserId, ProfileChange]], Instant]]
+) -> list[list[int]]:
+    return [_change_page(transaction.connection, *each) for each in batch]
+
+
+def _change_page(
+    connection: Connection, app: AppId, changes: Sequence[tuple[UserId, ProfileChange]], at: Instant
+) -> list[int]:
+    """Read the profiles of a page at once, and write those that changed at once, in the order of their keys."""
+    users = {user for user, _ in changes}
+    now = _profiles(connection, app, sorted(users))
+    refused: list[int] = []
+    for n, (user, change) in enumerate(changes):
+        profile = changed(now.get(user, NOBODY), change)
+        if len(profile.attributes) > ATTRIBUTES_LIMIT:
+            refused.append(n)
+        else:
+            now[user] = profile
+    rows = [
+        (app, user, each.locale, each.time_zone, _encode(each.attributes).decode(), at)
+        for user, each in sorted(now.items())
+    ]
+    connection.executemany(_PUT, rows)
+    return refused
+
+
 def _erase(transaction: Transaction, orders: Sequence[tuple[AppId, UserId, Instant]]) -> list[None]:
     transaction.connection.executemany(_ERASE, orders)
     return [None] * len(orders)
@@ -104,4 +136,5 @@ def _erase(transaction: Transaction, orders: Sequence[tuple[AppId, UserId, Insta
 
 _PUTTING = OperationKind("put_profile", _put, durable=True)
 _CHANGING = OperationKind("change_profile", _change, durable=True)
+_CHANGING_MANY = OperationKind("change_profiles", _change_many, durable=True)
 _ERASING = OperationKind("erase_profile", _erase, durable=True)

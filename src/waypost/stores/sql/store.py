@@ -42,8 +42,10 @@ from waypost.stores.sql.registry_walk import SqlRegistryWalk
 from waypost.stores.sql.retention import SqlRetention
 from waypost.stores.sql.rollup import SqlRollup
 from waypost.stores.sql.schedules import SqlSchedules
+from waypost.stores.sql.segments import SqlSegments
 from waypost.stores.sql.series import SqlSeries
 from waypost.stores.sql.settings import SqlSettings
+from waypost.stores.sql.topics import SqlTopics
 from waypost.stores.sql.user_changes import SqlUserChanges
 from waypost.stores.sql.user_events import SqlUserEvents
 from waypost.stores.sql.views import SqlViews
@@ -83,6 +85,8 @@ class Store:
         self.feed = SqlFeed(database, clock)
         self.notification_reads = SqlNotificationReads(database, clock)
         self.feed_secret = SqlFeedSecret(database)
+        self.segments = SqlSegments(database)
+        self.topics = SqlTopics(database)
         self.profiles = SqlProfiles(database)
         self.contact_proofs = SqlContactProofs(database)
         self.preferences = SqlPreferences(database)

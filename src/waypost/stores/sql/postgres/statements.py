@@ -39,6 +39,7 @@ DIALECT = Dialect(
     ),
     numbers_a_block=1024,
     blob="bytea",
+    has_jsonb=True,
     has_other_writers=True,
 )
 MS_IN_NUMBER = 1 << 20
