@@ -141,7 +141,7 @@ class BulkSubmission(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     ] = None
 
 
-def draft_job(
+def draft_job(  # noqa: PLR0913 - all that decides what a job does
     asked: BulkSubmission,
     new_id: NotificationId,
     app: AppId,
@@ -150,6 +150,7 @@ def draft_job(
     now: Instant,
     checks: Sequence[ContentCheck] = (),
     chosen: Filter | None = None,
+    *,
     zone: str | None = None,
 ) -> BulkJob:
     """Build the job that a submission asks for; InvalidRequest carries every fault found.

@@ -51,7 +51,7 @@ class BulkIntake(Struct, frozen=True):
         now = created_at(new_id)  # to the millisecond: the ids of recipients lead back to it
         chosen = None if asked.to is None else await self._chosen(app, asked.to)
         rules = self.defaults[app], now, self.checks.get(app, ())
-        job = draft_job(asked, new_id, app, caller, *rules, chosen, self.zones.get(app))
+        job = draft_job(asked, new_id, app, caller, *rules, chosen, zone=self.zones.get(app))
         told = [recipient_of(each, job, f"recipients[{n}]") for n, each in enumerate(asked.recipients or ())]
         claimed = None if key is None else idempotency_key(app, caller, f"bulk {key}")
         made = await self.bulk.create(job, claimed, body_hash(asked))
