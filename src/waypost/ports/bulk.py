@@ -7,8 +7,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from waypost.domain.bulk import BulkJob, JobId, JobOrder, JobState, Recipient, RegistryFilter
-from waypost.domain.device import Device, TokenUse
+from waypost.domain.bulk import BulkJob, JobId, JobOrder, JobState, Recipient
+from waypost.domain.device import Device
 from waypost.domain.ids import AppId, NotificationId, UserId
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
@@ -69,8 +69,8 @@ class Enqueued(Struct, frozen=True):
     """Whether the end was reached."""
 
 
-class RegistryPage(Struct, frozen=True):
-    """A page of users of the registry whom a filter finds."""
+class AudiencePage(Struct, frozen=True):
+    """A page of users whom a filter finds."""
 
     found: Sequence[tuple[UserId, bool]]
     """Each with whether they opted out."""
@@ -154,17 +154,15 @@ class BulkViews(Protocol):
         ...
 
 
-class Registry(Protocol):
-    """The reads of whom a filter of the registry finds, before there is a job."""
+class AudienceWalk(Protocol):
+    """The reads of whom a filter finds, for a job that is not made."""
 
-    async def page(self, app: AppId, registry: RegistryFilter, use: TokenUse, after: UserId, n: int) -> RegistryPage:
-        """Return whom at most *n* devices after a user belong to."""
+    async def page(self, job: BulkJob, after: UserId, n: int) -> AudiencePage:
+        """Return whom at most *n* rows after a user belong to."""
         ...
 
-    async def of(
-        self, app: AppId, registry: RegistryFilter, use: TokenUse, users: Sequence[UserId]
-    ) -> dict[UserId, tuple[Device, ...]]:
-        """Return the devices of *users* that the filter finds."""
+    async def devices(self, job: BulkJob, users: Sequence[UserId]) -> dict[UserId, tuple[Device, ...]]:
+        """Return the devices of *users* that a filter of the registry finds."""
         ...
 
 

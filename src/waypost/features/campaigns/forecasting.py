@@ -57,8 +57,8 @@ async def _sampled(ground: Ground, campaign: Campaign, job: BulkJob, own: dict[s
     """Walk the audience and choose some; *own* gets the variables of those chosen from a list."""
     sample, after, is_last = Sample(), UserId(""), False
     while not is_last:
-        if job.registry is not None:
-            page = await ground.store.registry_walk.page(campaign.app, job.registry, job.token_use, after, PAGE)
+        if not campaign.has_list:
+            page = await ground.store.audience_walk.page(job, after, PAGE)
             sample.add(page.found)
             after, is_last = page.until, page.is_last
             continue
@@ -74,7 +74,7 @@ async def _devices(
     ground: Ground, explain: Explain, job: BulkJob, users: Sequence[UserId]
 ) -> Mapping[UserId, Sequence[Device]]:
     if job.registry is not None:
-        return await ground.store.registry_walk.of(job.app, job.registry, job.token_use, users)
+        return await ground.store.audience_walk.devices(job, users)
     found = await explain.devices.for_users([(job.app, user) for user in users])
     return dict(zip(users, found, strict=True))
 

@@ -27,7 +27,7 @@ PAGE_PER_RECIPIENT = 4
 PAGE_LEAST = 100
 """The least rows of a page, which is no larger than the recipients that may be enqueued ask for."""
 
-REGISTRY_PAGE = """\
+_REGISTRY_PAGE = """\
 SELECT user_id, max(matches), EXISTS (SELECT 1 FROM opt_out WHERE app = ? AND opt_out.user_id = page.user_id), count(*)
 FROM (SELECT user_id, {matches} AS matches FROM device WHERE app = ? AND user_id > ? ORDER BY user_id LIMIT ?) AS page
 GROUP BY user_id ORDER BY user_id
@@ -90,13 +90,18 @@ def next_step(connection: Connection, app: AppId, job_id: JobId, most: int, size
         return None
     job, walked_to, pieces = job_of(row), row[9], row[10]
     limit = min(PAGE, PAGE_PER_RECIPIENT * most + PAGE_LEAST)
-    page = [_row_of(job, each) for each in _page(connection, row[0], job, walked_to, limit)]
-    is_last = sum(each.rows for each in page) < limit
-    whole = page if is_last or len(page) == 1 else page[:-1]  # the last user's devices may go on behind the page
+    whole, is_last = whole_page(connection, row[0], job, walked_to, limit)
     cut, left_out, until = cut_page(whole, walked_to, most, size)
     walked = is_last and until == (whole[-1].user_id if whole else walked_to)
     assert pieces + len(cut) < PIECES_LIMIT, "more pieces than ids can name"
     return WalkStep(row[0], pieces, walked_to, until, walked, tuple(cut), left_out)
+
+
+def whole_page(connection: Connection, number: int, job: BulkJob, after: str, limit: int) -> tuple[list[PageRow], bool]:
+    """Read the users in at most *limit* rows after a user, all of each; and whether there are no more."""
+    page = [_row_of(job, each) for each in _page(connection, number, job, after, limit)]
+    is_last = sum(each.rows for each in page) < limit
+    return page if is_last or len(page) == 1 else page[:-1], is_last  # the last one's devices may go on behind
 
 
 def _row_of(job: BulkJob, found: tuple[Any, ...]) -> PageRow:
@@ -113,7 +118,7 @@ def _page(connection: Connection, number: int, job: BulkJob, after: str, limit: 
     if job.registry is None:
         return connection.execute(_LIST_PAGE, (job.app, number, after, limit)).fetchall()
     condition, bound = matching(job.registry, job.token_use)
-    sql = REGISTRY_PAGE.format(matches=condition)
+    sql = _REGISTRY_PAGE.format(matches=condition)
     return connection.execute(sql, (job.app, *bound, job.app, after, limit)).fetchall()
 
 

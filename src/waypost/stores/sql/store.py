@@ -12,6 +12,7 @@ from waypost.ports.peers import Peers
 from waypost.stores.sql.added import AddedTable, names_of_notifications
 from waypost.stores.sql.analytics import SqlAnalytics
 from waypost.stores.sql.analytics_retention import SqlAnalyticsRetention
+from waypost.stores.sql.audience_walk import SqlAudienceWalk
 from waypost.stores.sql.audit import SqlAudit
 from waypost.stores.sql.balance import SqlBalance
 from waypost.stores.sql.bulk import SqlBulk
@@ -38,7 +39,6 @@ from waypost.stores.sql.opt_outs import SqlOptOuts
 from waypost.stores.sql.preferences import SqlPreferences
 from waypost.stores.sql.profiles import SqlProfiles
 from waypost.stores.sql.recovery import SqlRecovery
-from waypost.stores.sql.registry_walk import SqlRegistryWalk
 from waypost.stores.sql.retention import SqlRetention
 from waypost.stores.sql.rollup import SqlRollup
 from waypost.stores.sql.schedules import SqlSchedules
@@ -81,7 +81,7 @@ class Store:
         self.feed: Feed = self.sql_feed
         """The feed, or what puts copies beside it."""
         self.campaigns = SqlCampaigns(database)
-        self.registry_walk = SqlRegistryWalk(database)
+        self.audience_walk = SqlAudienceWalk(database)
         self.feed = SqlFeed(database, clock)
         self.notification_reads = SqlNotificationReads(database, clock)
         self.feed_secret = SqlFeedSecret(database)
