@@ -17,6 +17,7 @@ import pytest
 
 from tests.journeys.balance import compare_with_sheet, listed
 from tests.journeys.harness import Json, Kill, Service, running, until
+from tests.shows import shows
 from waypost.domain.variants import HOLDOUT, Split, Variant, variant_for
 
 SIZE = int(os.environ.get("WAYPOST_CAMPAIGN_SIZE", "240"))
@@ -157,6 +158,7 @@ def _sent_by_channel(users: Users, copies: dict[str, dict[str, int]]) -> Counter
     return Counter(channel_of[token] for tokens in copies.values() for token in tokens)
 
 
+@shows("S3-119")
 @pytest.mark.timeout(0 if SIZE > 1_000 else 300)
 @pytest.mark.asyncio
 async def test_a_campaign_does_what_was_forecast_whoever_dies(tmp_path: Path, rng: random.Random) -> None:

@@ -136,6 +136,41 @@ def forecast(client: Client, name: str, as_json: bool) -> None:
 
 @campaigns.command()
 @click.argument("name")
+@api_options
+@as_json_option
+def results(client: Client, name: str, as_json: bool) -> None:
+    """Compare the variants of the campaign NAME; you may look as often as you like.
+
+    \b
+    Example:
+      waypost campaigns results spring
+    """
+    found = client.campaign(name, "results")
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (
+            each["name"],
+            each["sent"],
+            each["delivered"],
+            each["opened"],
+            each["actions"],
+            each["successes"],
+            _percent(each["rate"]),
+            f"{_percent(each['lift_from'])} to {_percent(each['lift_to'])}" if each["lift_from"] is not None else None,
+            each["verdict"].replace("_", " "),
+        )
+        for each in found["variants"]
+    ]
+    columns = ("variant", "sent", "delivered", "opened", "actions", found["metric"], "rate", "lift", "verdict")
+    console().print(table(columns, rows))
+    if not found["is_split_right"]:
+        console().print("the variants were not sent to as many as their weights say: trust none of this")
+
+
+@campaigns.command()
+@click.argument("name")
 @click.argument("at", metavar="TIME")
 @api_options
 @as_json_option
@@ -200,6 +235,10 @@ def _followed(client: Client, name: str) -> dict[str, Any]:
             if shown["state"] in _OVER:
                 return shown
             time.sleep(POLL_S)  # the API has no call that waits
+
+
+def _percent(share: float | None) -> str:
+    return "?" if share is None else f"{share:.1%}"
 
 
 def _settled(shown: dict[str, Any]) -> int:

@@ -25,8 +25,8 @@ from waypost.domain.words import Words
 
 ALPHA: Final = 0.05
 """The probability that some variant is ever called better or worse although all are equal."""
-_CONCENTRATION: Final = 100.0
-"""The weight of the mixture's middle: it is quickest to find lifts of about a fifth, and finds others later."""
+_CONCENTRATIONS: Final = (100.0, 4.0)
+"""The widths of the two halves of the mixture: one is quick to find lifts of about a fifth, the other large ones."""
 _SPLIT_ALPHA: Final = 0.001
 """The probability that a split that is right is ever called wrong."""
 _STEPS: Final = 60
@@ -46,9 +46,9 @@ class Arm(Struct, frozen=True):
     """A variant as counted so far."""
 
     name: str
-    weight: int
-    told: int
-    """Users who were told something."""
+    weight: float
+    told: int | None
+    """Users who were told something; None of those who are told nothing, for comparison."""
     successes: int
 
 
@@ -56,13 +56,13 @@ class ArmResult(Struct, frozen=True):
     """The result of a variant."""
 
     name: str
-    told: int
+    told: int | None
     successes: int
     rate: float | None
     """Successes by users told; None where nobody was."""
     verdict: Verdict
     lift: float | None = None
-    """The rate relative to the control's, less one: 0.1 is a tenth more."""
+    """The successes relative to the control's, for its weight, less one: 0.1 is a tenth more."""
     lift_from: float | None = None
     """The lower bound of the lift, right at all times together with the confidence of the experiment."""
     lift_to: float | None = None
@@ -96,8 +96,17 @@ def result_of(arms: Sequence[Arm], alpha: float = ALPHA) -> Result:
 
 def log_evidence(ours: int, theirs: int, chance: float) -> float:
     """Return the log of the evidence that a success is ours with another probability than *chance*."""
-    a, b = _CONCENTRATION * chance, _CONCENTRATION * (1 - chance)
-    return _log_beta(a + ours, b + theirs) - _log_beta(a, b) - ours * math.log(chance) - theirs * math.log1p(-chance)
+    return _log_mixed(ours, theirs, chance) - ours * math.log(chance) - theirs * math.log1p(-chance)
+
+
+def _log_mixed(ours: int, theirs: int, chance: float) -> float:
+    """Return the log of the likelihood under the mixture, which lies around *chance*."""
+    logs = []
+    for width in _CONCENTRATIONS:
+        a, b = width * chance, width * (1 - chance)
+        logs.append(_log_beta(a + ours, b + theirs) - _log_beta(a, b))
+    largest = max(logs)
+    return largest + math.log(sum(math.exp(each - largest) for each in logs) / len(logs))
 
 
 def _alone(arm: Arm, verdict: Verdict) -> ArmResult:
@@ -115,13 +124,9 @@ def _compared(control: Arm, arm: Arm, alpha: float, comparisons: int) -> ArmResu
         verdict = Verdict.BETTER
     elif lift_to is not None and lift_to < 0:
         verdict = Verdict.WORSE
-    lift = (arm.successes / arm.told) / (control.successes / control.told) - 1 if _has_rates(control, arm) else None
+    lift = arm.successes / control.successes * odds - 1 if control.successes else None
     rate = arm.successes / arm.told if arm.told else None
     return ArmResult(arm.name, arm.told, arm.successes, rate, verdict, lift, lift_from, lift_to, p)
-
-
-def _has_rates(control: Arm, arm: Arm) -> bool:
-    return bool(arm.told and control.told and control.successes)
 
 
 def _lift(probability: float, odds: float) -> float | None:
@@ -134,8 +139,7 @@ def _interval(ours: int, theirs: int, chance: float, alpha: float) -> tuple[floa
 
     The mixture lies around *chance* whatever is asked of it, as a mixture must be chosen beforehand.
     """
-    a, b = _CONCENTRATION * chance, _CONCENTRATION * (1 - chance)
-    mixed = _log_beta(a + ours, b + theirs) - _log_beta(a, b)
+    mixed = _log_mixed(ours, theirs, chance)
 
     def is_refuted(probability: float) -> bool:
         likelihood = (ours * math.log(probability) if ours else 0.0) + (
@@ -162,13 +166,14 @@ def _bound(refuted: float, kept: float, is_refuted: Callable[[float], bool]) -> 
 
 def _is_split_right(arms: Sequence[Arm]) -> bool:
     """Test the numbers of users told against the weights, with the same evidence for several arms at once."""
-    total = sum(each.weight for each in arms)
-    told = sum(each.told for each in arms)
-    chances = [each.weight / total for each in arms]
-    prior = [_CONCENTRATION * chance for chance in chances]
-    log = math.lgamma(_CONCENTRATION) - math.lgamma(_CONCENTRATION + told)
-    for each, weight, chance in zip(arms, prior, chances, strict=True):
-        log += math.lgamma(weight + each.told) - math.lgamma(weight) - each.told * math.log(chance)
+    counted = [(each.weight, each.told) for each in arms if each.told is not None]
+    total = sum(weight for weight, _ in counted)
+    width = _CONCENTRATIONS[0]
+    log = math.lgamma(width) - math.lgamma(width + sum(told for _, told in counted))
+    for weight, told in counted:
+        chance = weight / total
+        prior = width * chance
+        log += math.lgamma(prior + told) - math.lgamma(prior) - told * math.log(chance)
     return log < -math.log(_SPLIT_ALPHA)
 
 

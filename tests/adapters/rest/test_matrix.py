@@ -125,6 +125,7 @@ CALLS: Mapping[str, Answers] = {
     "GET /v1/campaigns": Answers(200, 200),
     "GET /v1/campaigns/{campaign}": Answers(200, 404),
     "GET /v1/campaigns/{campaign}/forecast": Answers(200, 404),
+    "GET /v1/campaigns/{campaign}/results": Answers(409, 404),
     "POST /v1/campaigns/{campaign}/approve": Answers(200, 404),
     "POST /v1/campaigns/{campaign}/schedule": Answers(200, 404, body={"at": "2030-01-31T09:00:00Z"}),
     "POST /v1/campaigns/{campaign}/start": Answers(200, 404),

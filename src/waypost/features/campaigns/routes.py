@@ -25,6 +25,8 @@ from waypost.entrypoints.rest.recording import record
 from waypost.features.campaigns import ordering
 from waypost.features.campaigns.forecasting import forecast as foresee
 from waypost.features.campaigns.jobs import LIST_PAGE, drafted, records_of
+from waypost.features.campaigns.results import ResultsView
+from waypost.features.campaigns.results import results as compare
 from waypost.features.campaigns.views import (
     CampaignPage,
     CampaignView,
@@ -170,6 +172,24 @@ async def forecast(request: Call, campaign: PathCampaign) -> Response[bytes]:
     return answer(200, forecast_view(await foresee(_ground(request), api_of(request).explain, found)))
 
 
+@get(
+    "/v1/campaigns/{campaign:str}/results",
+    tags=["Campaigns"],
+    summary="Compare a campaign's variants",
+    operation_id="getCampaignResults",
+    opt=speaks({200: ResultsView}, READS, codes=(_E.NOT_FOUND, _E.WRONG_STATE)),
+)
+async def results(request: Call, campaign: PathCampaign) -> Response[bytes]:
+    """Return what became of each variant, and whether it is better or worse than the first, or `not_enough_yet`.
+
+    You may look as often as you like, and stop when you like: all looks together are wrong in at most 5 %.
+    """
+    ground, found = _ground(request), await _found(request, campaign)
+    if not getattr(ground.config.features.get("analytics"), "enabled", False):
+        raise WaypostError("nothing is counted: analytics.enabled is false", ErrorCode.WRONG_STATE)
+    return answer(200, await compare(ground, found))
+
+
 @post(
     "/v1/campaigns/{campaign:str}/approve",
     tags=["Campaigns"],
@@ -285,4 +305,4 @@ def _ground(request: Call) -> Ground:
     return ground
 
 
-ROUTES = [draft, upload, listed, look_up, forecast, approve, schedule, start, pause, resume, cancel]
+ROUTES = [draft, upload, listed, look_up, forecast, results, approve, schedule, start, pause, resume, cancel]

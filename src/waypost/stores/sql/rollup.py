@@ -31,6 +31,7 @@ from waypost.domain.rollup import (
     tally,
 )
 from waypost.domain.tracked import NotificationEvent
+from waypost.domain.variants import VARIANT
 from waypost.ports.journal import JournalRow
 from waypost.stores.sql.added import AddedTable
 from waypost.stores.sql.database import Database
@@ -129,6 +130,7 @@ _NOTHING: Final = _Said()
 Platforms = Mapping[tuple[AppId, UserId, DeviceId], str]
 _Counted = Counter[tuple[AppId, NotificationEvent]]
 _said = msgspec.msgpack.Decoder(_Said).decode
+_variables = msgspec.msgpack.Decoder(dict[str, str]).decode
 _SILENT: Final = Kind.SILENT.value
 
 
@@ -266,11 +268,20 @@ def _labels(connection: Connection, rows: Sequence[_Row]) -> dict[NotificationId
     said = {seq: _read(body) for seq, body in bodies}
     numbers = sorted({row.job for row in rows if row.job is not None})
     jobs = {number: format_id(NotificationId(one)) for number, one in select_in(connection, _JOBS, numbers)}
-    return {row.id: _labels_of(said.get(row.content_seq, _NOTHING), jobs.get(row.job, "")) for row in rows}
+    return {row.id: _labels_of(row, said.get(row.content_seq, _NOTHING), jobs.get(row.job, "")) for row in rows}
 
 
-def _labels_of(said: _Said, job: str) -> Labels:
-    return Labels(_text(said.type), _text(said.campaign) or job, _text(said.variant))
+def _labels_of(row: _Row, said: _Said, job: str) -> Labels:
+    variant = said.variant if row.job is None else _variant_in(row.variables)
+    return Labels(_text(said.type), _text(said.campaign) or job, _text(variant))
+
+
+def _variant_in(variables: bytes | None) -> str | None:
+    """Read a bulk recipient's variant: the content is that of all of them."""
+    try:
+        return None if variables is None else _variables(variables).get(VARIANT)
+    except msgspec.MsgspecError:
+        return None
 
 
 def _read(body: bytes) -> _Said:

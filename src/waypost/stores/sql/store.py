@@ -19,6 +19,7 @@ from waypost.stores.sql.bulk import SqlBulk
 from waypost.stores.sql.bulk_views import SqlBulkViews
 from waypost.stores.sql.campaigns import SqlCampaigns
 from waypost.stores.sql.contact_proofs import SqlContactProofs
+from waypost.stores.sql.conversions import SqlConversions
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.dedup import SqlDedup
 from waypost.stores.sql.device_events import SqlDeviceEvents
@@ -81,6 +82,7 @@ class Store:
         self.feed: Feed = self.sql_feed
         """The feed, or what puts copies beside it."""
         self.campaigns = SqlCampaigns(database)
+        self.conversions = SqlConversions(database)
         self.audience_walk = SqlAudienceWalk(database)
         self.feed = SqlFeed(database, clock)
         self.notification_reads = SqlNotificationReads(database, clock)
