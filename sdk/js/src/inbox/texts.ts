@@ -22,6 +22,10 @@ export interface Texts extends Record<ProblemKind, string> {
   close: string;
   preferences: string;
   arrived: string;
+  always: string;
+  nothing: string;
+  /** The names of channels. */
+  channels: Record<string, string>;
 }
 
 const en: Texts = {
@@ -42,6 +46,9 @@ const en: Texts = {
   close: "Close",
   preferences: "Settings",
   arrived: "New notification",
+  always: "Always sent",
+  nothing: "Nothing but what is always sent",
+  channels: { push: "Push", email: "E-mail", sms: "Text message", inapp: "In the app" },
   ...WORDS,
 };
 
@@ -63,6 +70,9 @@ const de: Texts = {
   close: "Schließen",
   preferences: "Einstellungen",
   arrived: "Neue Mitteilung",
+  always: "Wird immer gesendet",
+  nothing: "Nichts, außer was immer gesendet wird",
+  channels: { push: "Push", email: "E-Mail", sms: "SMS", inapp: "In der App" },
   offline: "Keine Verbindung. Prüfen Sie das Netz und versuchen Sie es noch einmal.",
   busy: "Der Dienst ist ausgelastet. Versuchen Sie es gleich noch einmal.",
   "signed-out": "Sie wurden abgemeldet. Melden Sie sich wieder an.",
@@ -89,6 +99,9 @@ const fr: Texts = {
   close: "Fermer",
   preferences: "Réglages",
   arrived: "Nouvelle notification",
+  always: "Toujours envoyé",
+  nothing: "Rien, sauf ce qui est toujours envoyé",
+  channels: { push: "Push", email: "E-mail", sms: "SMS", inapp: "Dans l’application" },
   offline: "Vous semblez hors ligne. Vérifiez votre connexion et réessayez.",
   busy: "Le service est occupé. Réessayez dans un instant.",
   "signed-out": "Vous avez été déconnecté. Reconnectez-vous pour continuer.",
@@ -115,6 +128,9 @@ const es: Texts = {
   close: "Cerrar",
   preferences: "Ajustes",
   arrived: "Nueva notificación",
+  always: "Se envía siempre",
+  nothing: "Nada, salvo lo que se envía siempre",
+  channels: { push: "Push", email: "Correo", sms: "SMS", inapp: "En la aplicación" },
   offline: "Parece que no hay conexión. Compruébela e inténtelo de nuevo.",
   busy: "El servicio está ocupado. Inténtelo de nuevo en un momento.",
   "signed-out": "Se ha cerrado su sesión. Iníciela de nuevo para continuar.",
@@ -141,6 +157,9 @@ const ar: Texts = {
   close: "إغلاق",
   preferences: "الإعدادات",
   arrived: "إشعار جديد",
+  always: "يُرسل دائمًا",
+  nothing: "لا شيء سوى ما يُرسل دائمًا",
+  channels: { push: "إشعارات فورية", email: "البريد الإلكتروني", sms: "رسالة نصية", inapp: "داخل التطبيق" },
   offline: "يبدو أنك غير متصل. تحقق من اتصالك ثم حاول مجددًا.",
   busy: "الخدمة مشغولة. حاول مجددًا بعد قليل.",
   "signed-out": "تم تسجيل خروجك. سجّل الدخول للمتابعة.",

@@ -1,7 +1,7 @@
 import axe from "axe-core";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { complaintsOf, feedOf, fill, newUser, open, ORIGIN, send, settled, Site, startBrowser, WAYPOST } from "./site.js";
+import { ask, complaintsOf, feedOf, fill, newUser, open, ORIGIN, send, settled, Site, startBrowser, WAYPOST } from "./site.js";
 
 const site = new Site();
 let browser: Browser;
@@ -187,6 +187,31 @@ test("the keyboard reaches everything, and Escape leads back to the bell", async
   await page.keyboard.press("Escape");
   await page.getByRole("dialog").waitFor({ state: "hidden" });
   expect(await page.evaluate(() => document.activeElement!.shadowRoot!.activeElement!.className)).toBe("bell");
+});
+
+test("the settings pane says what the user wants, and writes it with each click", async () => {
+  const user = newUser();
+  const wanted = async () => {
+    const said = await ask("GET", `/v1/users/${user}/preferences`);
+    return { ...said.types.find((each: any) => each.name === "offer").channels, enabled: said.enabled };
+  };
+  const page = await open(context, user, { preferences: "" });
+  await bell(page).click();
+  await page.getByRole("button", { name: "Settings" }).click();
+  const offers = page.getByRole("group", { name: "Offers" });
+  await page.getByRole("group", { name: "code" }).getByText("Always sent").waitFor();
+  expect(await violations(page)).toEqual([]);
+  expect(await offers.getByRole("checkbox", { name: "Push" }).isChecked()).toBe(true);
+  await offers.getByRole("checkbox", { name: "Push" }).uncheck();
+  await settled(async () => (await wanted()).push === false);
+  expect(await wanted()).toMatchObject({ inapp: true, enabled: true });
+  await page.getByRole("checkbox", { name: "Nothing but what is always sent" }).check();
+  await settled(async () => (await wanted()).enabled === false);
+  expect(complaintsOf(page)).toEqual([]);
+  await page.route("**/preferences", (route) => (route.request().method() === "PATCH" ? route.abort() : route.continue()));
+  await offers.getByRole("checkbox", { name: "In the app" }).click();
+  await page.getByRole("alert").getByText("offline").waitFor();
+  await settled(() => offers.getByRole("checkbox", { name: "In the app" }).isChecked());
 });
 
 test("axe finds nothing: closed, empty, full, dark, from right to left, with a problem", async () => {

@@ -106,7 +106,7 @@ export class Site {
 }
 
 function pageFor(said: URLSearchParams): string {
-  const attributes = ["theme", "lang", "align"].map((each) => (said.has(each) ? ` ${each}="${said.get(each)}"` : ""));
+  const attributes = ["theme", "lang", "align", "preferences"].map((each) => (said.has(each) ? ` ${each}="${said.get(each)}"` : ""));
   return `<!doctype html><html lang="${said.get("lang") ?? "en"}" dir="${said.get("dir") ?? "ltr"}"><head><meta charset="utf-8">
 <title>A site</title><meta name="viewport" content="width=device-width"><link rel="stylesheet" href="/site.css"><link rel="icon" href="data:,">
 <script type="module" src="${said.get("script") ?? "/site.js"}"></script></head><body><main><h1>A site</h1>

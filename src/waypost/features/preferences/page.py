@@ -41,7 +41,7 @@ class Shown(Struct, frozen=True):
 
     def title(self, name: str) -> str:
         """Return what a type is called."""
-        return title_of(self.app.types[NotificationType(name)].titles, self.language, name)
+        return title_of(self.app.types[NotificationType(name)].titles, [self.language], name)
 
 
 def render(shown: Shown) -> str:

@@ -22,6 +22,7 @@ from waypost.entrypoints.rest.parameters import PathIdentity, user_in
 from waypost.features.parts import Ground
 from waypost.features.preferences.deciding import FEATURE
 from waypost.features.preferences.views import PreferencesView, SubmittedPreferences, change_of, view_of
+from waypost.features.preferences.wording import accepted
 from waypost.stores.sql.preferences import Said
 
 _submitted = msgspec.json.Decoder(SubmittedPreferences)
@@ -37,7 +38,7 @@ _submitted = msgspec.json.Decoder(SubmittedPreferences)
 async def get_preferences(request: Call, user_id: PathIdentity) -> Response[bytes]:
     """Return what the user wants to be sent, with what the app says where the user does not."""
     user = user_in(request.user, user_id)
-    return answer(200, await _view(ground_in(request), request.user.app, user))
+    return answer(200, await _view(request, user))
 
 
 @patch(
@@ -67,7 +68,7 @@ async def patch_preferences(request: Call, user_id: PathIdentity, body: RawBody)
         await ground.store.profiles.change(app, user, zone, now)
     by = "app" if request.user.user is None else "user"
     await ground.store.preferences.change(app, user, change_of(said), now, by)
-    return answer(200, await _view(ground, app, user))
+    return answer(200, await _view(request, user))
 
 
 def app_of(ground: Ground, app: AppId) -> AppSettings:
@@ -81,10 +82,12 @@ def channels_of(ground: Ground, app: AppId) -> frozenset[str]:
     return frozenset(ground.families.get(each, str(each)) for each in found)
 
 
-async def _view(ground: Ground, app: AppId, user: UserId) -> PreferencesView:
+async def _view(request: Call, user: UserId) -> PreferencesView:
+    ground, app = ground_in(request), request.user.app
     said = (await ground.store.preferences.of(app, [user])).get(user, Said())
     profile = (await ground.store.profiles.of(app, [user])).get(user, NOBODY)
-    return view_of(said, app_of(ground, app), channels_of(ground, app), profile.time_zone)
+    languages = [*([profile.locale] if profile.locale else []), *accepted(request.headers.get("accept-language"))]
+    return view_of(said, app_of(ground, app), channels_of(ground, app), profile.time_zone, languages)
 
 
 def ground_in(request: Call) -> Ground:

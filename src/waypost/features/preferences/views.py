@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -99,14 +99,16 @@ def change_of(said: SubmittedPreferences) -> PreferenceChange:
     )
 
 
-def view_of(said: Said, app: AppSettings, channels: Iterable[str], time_zone: str | None) -> PreferencesView:
-    """Show what the user said, and what the app says where the user does not."""
+def view_of(
+    said: Said, app: AppSettings, channels: Iterable[str], time_zone: str | None, languages: Sequence[str] = ()
+) -> PreferencesView:
+    """Show what the user said, and what the app says where the user does not; titles in one of *languages*."""
     preferences, named = said.preferences, sorted(channels)
     hours = preferences.quiet_hours or app.preferences.quiet_hours
     return PreferencesView(
         enabled=preferences.enabled,
         channels={each: preferences.channels.get(each, True) for each in named},
-        types=tuple(_type(str(name), preferences, app, named) for name in app.types),
+        types=tuple(_type(str(name), preferences, app, named, languages) for name in app.types),
         quiet_hours=None if hours is None else HoursView(clock_of(hours.start), clock_of(hours.end)),
         frequency_limit=preferences.frequency_limit,
         time_zone=zone_of(time_zone, app.preferences.time_zone).key,
@@ -114,22 +116,25 @@ def view_of(said: Said, app: AppSettings, channels: Iterable[str], time_zone: st
     )
 
 
-def _type(name: str, preferences: Preferences, app: AppSettings, channels: Iterable[str]) -> TypePreferenceView:
+def _type(
+    name: str, preferences: Preferences, app: AppSettings, channels: Iterable[str], languages: Sequence[str]
+) -> TypePreferenceView:
     settings = app.types[NotificationType(name)]
     choice = preferences.types.get(name, TypeChoice())
     of_type = Preferences(types=preferences.types)
     return TypePreferenceView(
         name,
-        title_of(settings.titles, "en", name),
+        title_of(settings.titles, languages, name),
         settings.enabled if choice.enabled is None else choice.enabled,
         settings.critical,
         {each: settings.critical or wants(of_type, name, settings, each) for each in channels},
     )
 
 
-def title_of(titles: Mapping[Language, str], locale: str, name: str) -> str:
-    """Return what a type is called in *locale*: in its language, or in English, or by its name."""
-    for wanted in (Language(locale), Language(locale.partition("-")[0]), Language("en")):
-        if wanted in titles:
-            return titles[wanted]
+def title_of(titles: Mapping[Language, str], languages: Sequence[str], name: str) -> str:
+    """Return what a type is called, in the first of *languages* that it has a title in, in English, or by its name."""
+    for each in (*languages, "en"):
+        for wanted in (Language(each), Language(each.partition("-")[0])):
+            if wanted in titles:
+                return titles[wanted]
     return name
