@@ -12,7 +12,8 @@ from waypost.domain.ids import format_id
 from waypost.domain.settlement import Sent
 from waypost.domain.time import DAY_MS, HOUR_MS, isoformat, later
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("each_store")]
+pytestmark = pytest.mark.asyncio
+on_each_store = pytest.mark.usefixtures("each_store")
 
 
 async def scheduled(service: Service, client: httpx.AsyncClient) -> str:
@@ -22,6 +23,7 @@ async def scheduled(service: Service, client: httpx.AsyncClient) -> str:
     return f"/v1/notifications/{made.json()['id']}"
 
 
+@on_each_store
 async def test_what_waits_gets_another_time_also_on_the_users_clock() -> None:
     async with served() as (service, client):
         path = await scheduled(service, client)
@@ -37,6 +39,7 @@ async def test_what_waits_gets_another_time_also_on_the_users_clock() -> None:
         assert [each["act"] for each in audited] == ["notification.rescheduled"] * 2
 
 
+@on_each_store
 async def test_what_is_due_or_over_keeps_its_time() -> None:
     async with served() as (service, client):
         path, new = await scheduled(service, client), {"scheduled_at": "2027-06-01T09:00:00Z"}

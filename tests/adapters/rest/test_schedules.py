@@ -11,7 +11,8 @@ from tests.adapters.rest.service import Service, served
 from waypost.domain.time import DAY_MS, HOUR_MS
 from waypost.features.schedules.sending import send_due
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("each_store")]
+pytestmark = pytest.mark.asyncio
+on_each_store = pytest.mark.usefixtures("each_store")
 
 PATH = "/v1/schedules/news"  # the clock of these tests begins on Friday 2027-01-15 at 08:00 UTC
 DAILY = {
@@ -44,6 +45,7 @@ async def pass_days(service: Service, days: int) -> int:
     return len(await service.accepted()) - was
 
 
+@on_each_store
 async def test_a_schedule_is_put_looked_at_and_removed() -> None:
     async with served() as (service, client):
         made = await put(client)
@@ -73,6 +75,7 @@ async def test_without_a_zone_it_is_the_users() -> None:
         assert made["next"][0] == {"local": "2027-01-16T12:00", "at": "2027-01-16T03:00:00.000Z"}
 
 
+@on_each_store
 async def test_what_is_paused_is_not_made_up_for() -> None:
     async with served() as (service, client):
         await put(client)
@@ -84,6 +87,7 @@ async def test_what_is_paused_is_not_made_up_for() -> None:
         assert await pass_days(service, 1) == 1
 
 
+@on_each_store
 async def test_one_time_is_left_out_and_one_is_moved() -> None:
     async with served() as (service, client):
         await put(client)
@@ -100,6 +104,7 @@ async def test_one_time_is_left_out_and_one_is_moved() -> None:
         assert (late.status_code, late.json()["code"]) == (409, "wrong_state")
 
 
+@on_each_store
 async def test_a_change_holds_from_the_next_time_on() -> None:
     async with served() as (service, client):
         await put(client)

@@ -12,7 +12,8 @@ from tests.adapters.rest.service import Service, served, shown
 from tests.shows import shows
 from waypost.domain.time import from_datetime, isoformat
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("each_store")]
+pytestmark = pytest.mark.asyncio
+on_each_store = pytest.mark.usefixtures("each_store")
 
 MORNING = "2027-12-01T09:00"
 
@@ -37,6 +38,7 @@ async def due(client: httpx.AsyncClient, **fields: Any) -> str:
 
 
 @shows("S3-109")
+@on_each_store
 async def test_nine_in_the_morning_is_each_users_own_also_over_a_clock_change() -> None:
     async with served() as (service, client):
         at(service, "2027-10-20T12:00:00Z")
@@ -48,6 +50,7 @@ async def test_nine_in_the_morning_is_each_users_own_also_over_a_clock_change() 
         assert await due(client, user_id="bob", send_at="2027-11-07T09:00") == "2027-11-07T14:00:00.000Z"
 
 
+@on_each_store
 async def test_a_move_after_the_accept_changes_nothing() -> None:
     async with served() as (service, client):
         at(service, "2027-11-20T12:00:00Z")
@@ -102,6 +105,7 @@ async def test_what_cannot_be_meant_is_refused_by_name(fields: dict[str, Any]) -
         assert (refused.status_code, "send_at" in refused.json()["detail"]) == (400, True), refused.text
 
 
+@on_each_store
 async def test_each_item_of_a_batch_has_its_own_user() -> None:
     async with served() as (service, client):
         at(service, "2027-11-20T12:00:00Z")

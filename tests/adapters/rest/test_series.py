@@ -12,7 +12,8 @@ from waypost.domain.ids import UserId
 from waypost.domain.time import HOUR_MS
 from waypost.features.series.moving import move_due
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("each_store")]
+pytestmark = pytest.mark.asyncio
+on_each_store = pytest.mark.usefixtures("each_store")
 
 PATH = "/v1/series/basket"
 ANN = f"{PATH}/members/ann"
@@ -48,6 +49,7 @@ async def pass_days(service: Service, days: int) -> list[str | None]:
     return [each.content.title for each in reversed((await service.accepted())[: -was or None])]
 
 
+@on_each_store
 async def test_a_user_goes_through_a_series_and_can_be_followed() -> None:
     async with served() as (service, client):
         made = await put(client)
@@ -72,6 +74,7 @@ async def test_a_user_goes_through_a_series_and_can_be_followed() -> None:
         assert await pass_days(service, 3) == ["Welcome"], "without the data the second step is not theirs"
 
 
+@on_each_store
 async def test_a_member_leaves_by_order_and_by_an_event() -> None:
     async with served() as (service, client):
         await put(client)
@@ -89,6 +92,7 @@ async def test_a_member_leaves_by_order_and_by_an_event() -> None:
         assert [(each["user_id"], each["why"]) for each in rest] == [("bob", "event: order_paid")]
 
 
+@on_each_store
 async def test_what_is_put_anew_is_another_version_for_who_joins_then() -> None:
     async with served() as (service, client):
         await put(client)
