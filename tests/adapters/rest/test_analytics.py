@@ -84,6 +84,7 @@ async def test_rates_and_funnels_are_parts_of_what_was_sent() -> None:
         assert [step["of_before"] for step in steps] == [1.0, 0.8, 0.5, 0.25]
 
 
+@shows("S3-82")
 @pytest.mark.usefixtures("on_file")
 async def test_hours_and_days_are_those_of_the_zone() -> None:
     """Kathmandu is 5 hours and 45 minutes ahead, so that its days and hours begin within those of UTC."""
