@@ -28,6 +28,7 @@ RENAMED: Final[Mapping[str, str]] = {
     "apns-push-type: alert": "apns-push-type",
     "aps.alert": '"aps"',
     "aps.badge": '"badge"',
+    "broadcast_group_id": "notification_key",
     "channelId": "channel_id",
     "click_receipt": "/v1/receipts",
     "delayed_notification": 'DELAYED: Final = "delayed"',

@@ -16,6 +16,8 @@ from tests.contract import bulk_bench
 from tests.contract.bench import APP, CALLER, Bench, marking
 from tests.contract.sql import SqlUnderTest
 from waypost.domain.bulk import Recipient
+from waypost.domain.bulk_submission import BulkMessage
+from waypost.domain.campaign import CampaignSubmission
 from waypost.domain.capping import EVERYTHING, Capped, Claim
 from waypost.domain.device import EMAIL, PHONE
 from waypost.domain.device_event import DeviceEvent, EventKind
@@ -29,6 +31,7 @@ from waypost.domain.schedule import Schedule
 from waypost.domain.series import Series, Step, joined
 from waypost.domain.time import later
 from waypost.domain.tracked import TrackedEvent
+from waypost.features.campaigns import ordering
 from waypost.ports.feed import Mark, NewEntry
 from waypost.ports.recovery import Alert
 from waypost.stores.sql.contact_proofs import Asked, Contact
@@ -77,6 +80,14 @@ async def is_known(bench: Bench, store: SqlUnderTest, _: Notification) -> set[st
     said = Profile(attributes={f"{MARKER}-plan": f"{MARKER}-value"})
     await store.ground_of(bench.worker).store.profiles.put(APP, HER, said, bench.now)
     return {"user_profile"}
+
+
+async def is_drafted(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:
+    """A campaign has her in its list."""
+    ground = store.ground_of(bench.worker)
+    await ordering.put(ground, APP, "spring", CALLER, CampaignSubmission(BulkMessage(title="Sale"), upload=True))
+    assert await ground.store.campaigns.add(APP, "spring", [Recipient(HER, {"name": f"{MARKER}-name"})])
+    return {"campaign_recipient"}
 
 
 async def is_scheduled(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:
@@ -168,6 +179,7 @@ PUTS: Final[Mapping[str, Put | str]] = {
     "webhooks": tells,
     "balance": "it counts, and names nobody",
     "recovery": is_stuck,
+    "campaigns": is_drafted,
     "schedules": is_scheduled,
     "preferences": wants,
     "analytics": is_counted,

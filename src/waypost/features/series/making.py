@@ -12,7 +12,7 @@ from waypost.domain.errors import Fault, InvalidRequest
 from waypost.domain.series import Condition, Series, Step
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
-from waypost.features.series.views import SubmittedCondition, SubmittedSeries, SubmittedStep
+from waypost.features.series.views import SubmittedCondition, SubmittedSeries, SubmittedSeriesStep
 from waypost.pipeline.intake import Caller, Intake
 
 _encode = msgspec.json.Encoder().encode
@@ -37,7 +37,7 @@ def is_same(one: Series, other: Series) -> bool:
     return (one.steps, one.exit_on) == (other.steps, other.exit_on)
 
 
-def _step(said: SubmittedStep) -> Step:
+def _step(said: SubmittedSeriesStep) -> Step:
     return Step(
         said.name,
         _encode(said.notification),
@@ -54,7 +54,12 @@ def _condition(said: SubmittedCondition) -> Condition:
 
 
 def _faults(
-    step: SubmittedStep, n: int, steps: Sequence[SubmittedStep], caller: Caller, intake: Intake, now: Instant
+    step: SubmittedSeriesStep,
+    n: int,
+    steps: Sequence[SubmittedSeriesStep],
+    caller: Caller,
+    intake: Intake,
+    now: Instant,
 ) -> Iterator[Fault]:
     before = [each.name for each in steps[:n]]
     if step.name in before:
@@ -77,7 +82,7 @@ def _condition_faults(said: SubmittedCondition, path: str, before: Sequence[str]
         yield Fault(f"{path}.reached", "of which step?")
 
 
-def _content_faults(step: SubmittedStep, n: int, caller: Caller, intake: Intake, now: Instant) -> Iterator[Fault]:
+def _content_faults(step: SubmittedSeriesStep, n: int, caller: Caller, intake: Intake, now: Instant) -> Iterator[Fault]:
     (some_id,) = intake.ids.next(1)
     told = msgspec.structs.replace(step.notification, user_id=_ANYBODY)
     checks = intake.checks.get(caller.app, ())

@@ -32,7 +32,7 @@ class SubmittedCondition(Struct, frozen=True, forbid_unknown_fields=True, omit_d
     ] = None
 
 
-class SubmittedStep(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class SubmittedSeriesStep(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A step: when, for whom, and what is submitted."""
 
     name: NameText
@@ -55,7 +55,7 @@ class SubmittedStep(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 class SubmittedSeries(Struct, frozen=True, forbid_unknown_fields=True):
     """A series."""
 
-    steps: Annotated[tuple[SubmittedStep, ...], Meta(min_length=1, max_length=STEPS_LIMIT)]
+    steps: Annotated[tuple[SubmittedSeriesStep, ...], Meta(min_length=1, max_length=STEPS_LIMIT)]
     exit_on: Annotated[
         tuple[EventName, ...], Meta(max_length=20, description="The events with which a member leaves.")
     ] = ()
@@ -79,7 +79,7 @@ class SeriesView(Struct, frozen=True):
 
     name: NameText
     version: Annotated[int, Meta(description="The number of the version; running members end with their own.")]
-    steps: tuple[SubmittedStep, ...]
+    steps: tuple[SubmittedSeriesStep, ...]
     exit_on: tuple[EventName, ...]
     created_at: Timestamp
 
@@ -138,12 +138,12 @@ def detail(series: Series, members: dict[MemberState, int]) -> SeriesDetail:
     return SeriesDetail(*_told(series), {state: members.get(state, 0) for state in MemberState})
 
 
-def _told(series: Series) -> tuple[str, int, tuple[SubmittedStep, ...], tuple[str, ...], str]:
+def _told(series: Series) -> tuple[str, int, tuple[SubmittedSeriesStep, ...], tuple[str, ...], str]:
     return series.name, series.version, tuple(map(_step, series.steps)), series.exit_on, isoformat(series.created_at)
 
 
-def _step(step: Step) -> SubmittedStep:
-    return SubmittedStep(
+def _step(step: Step) -> SubmittedSeriesStep:
+    return SubmittedSeriesStep(
         step.name,
         msgspec.json.decode(step.notification, type=Submission),
         duration_of(step.after_s) if step.after_s else None,

@@ -41,7 +41,7 @@ class FaultyLine(Struct, frozen=True):
 
 
 class Imported(Struct, frozen=True):
-    """What became of a list: users changed, lines left out, and the first of those."""
+    """The result of a list: users changed, lines left out, and the first of those."""
 
     users: int
     faulty: int
