@@ -13,7 +13,8 @@ from tests.contract.bulk_bench import leased, taken, users_of
 from waypost.domain.campaign import Campaign, CampaignOrder, CampaignSubmission
 from waypost.domain.channel import APNS
 from waypost.domain.delivery import FailureClass, Target
-from waypost.domain.ids import CallerId, DeviceId
+from waypost.domain.ids import CallerId, DeviceId, UserId
+from waypost.domain.segment import Filter
 from waypost.domain.settlement import Change, Dead
 from waypost.domain.status import NotificationStatus
 from waypost.features.campaigns import ordering
@@ -41,7 +42,14 @@ class CampaignBench(Bench):
         asked = {"notification": {"title": "Sale"}, "recipients": USERS} | fields
         asked = {name: value for name, value in asked.items() if value is not None}
         submission = msgspec.convert(asked, CampaignSubmission)
-        return (await ordering.put(self.ground, APP, "spring", by, submission))[0]
+        chosen = None if submission.to is None else Filter(topic=submission.to.topic)
+        return (await ordering.put(self.ground, APP, "spring", by, submission, (), chosen))[0]
+
+    async def hear(self) -> None:
+        """Let all users hear the topic `news`."""
+        topics = self.ground.store.topics
+        await topics.put(APP, "news", "", is_open=False, at=self.now)
+        await topics.change(APP, "news", [UserId(user) for user in USERS], [], self.now)
 
     async def order(self, order: CampaignOrder, by: CallerId = CALLER, at: Any = None) -> Campaign:
         """Order it about."""

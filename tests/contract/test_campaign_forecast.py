@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from msgspec.structs import replace
@@ -17,6 +19,7 @@ from waypost.domain.credential import CredentialId
 from waypost.domain.device import Platform
 from waypost.domain.forecast import Forecast, ForecastChannel, ForecastQuota
 from waypost.domain.ids import UserId
+from waypost.domain.profile import Profile
 from waypost.domain.routing import Candidate, Deferred, Question, RoutingTable, Rule
 from waypost.domain.rules import with_rules
 from waypost.domain.time import DAY_MS, HOUR_MS, later
@@ -57,6 +60,24 @@ async def test_everybody_of_a_small_audience_is_accounted_for(campaign_bench: Ca
     expected = {"sent": 59 - held_out, "suppressed": held_out}
     assert made.users == expected | ({"no_targets": 1} if listed else {})
     assert made.channels == (ForecastChannel("apns", 59 - held_out, 0, 0, {"holdout": held_out}),)
+
+
+async def test_who_hears_a_topic_is_forecast_as_they_will_be_told(campaign_bench: CampaignBench) -> None:
+    await campaign_bench.hear()
+    made = await _foreseen(campaign_bench, recipients=None, to={"topic": "news"})
+    assert (made.recipients, made.users) == (60, {"sent": 60})
+
+
+async def test_a_local_time_is_everybodys_own(campaign_bench: CampaignBench) -> None:
+    """Whoever is furthest west decides when it ends."""
+    bench = campaign_bench
+    for user, zone in (("u000", "Asia/Tokyo"), ("u001", "America/New_York")):
+        await bench.ground.store.profiles.put(APP, UserId(user), Profile(time_zone=zone), bench.now)
+    tomorrow = datetime.fromtimestamp((bench.now + DAY_MS) / 1000, ZoneInfo("America/New_York"))
+    nine = tomorrow.replace(hour=9, minute=0, second=0, microsecond=0)
+    said = {"title": "Sale", "send_at": nine.strftime("%Y-%m-%dT09:00")}
+    made = await _foreseen(bench, notification=said)
+    assert (made.users, made.ends_at) == ({"sent": 60}, round(nine.timestamp() * 1000))
 
 
 async def test_what_rules_hold_back_is_told_with_its_end(campaign_bench: CampaignBench) -> None:

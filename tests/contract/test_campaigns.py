@@ -24,6 +24,11 @@ from waypost.features.campaigns.views import campaign_view
 pytestmark = pytest.mark.asyncio
 
 OTHER = CallerId("boss")
+AUDIENCES: dict[str, dict[str, Any]] = {
+    "a list": {},
+    "the registry": {"recipients": None, "registry": {}},
+    "a topic": {"recipients": None, "to": {"topic": "news"}},
+}
 RAMP = {"steps": [10, 30], "hold": 60, "max_failed": 0.2}
 _S, _O = CampaignState, CampaignOrder
 
@@ -33,11 +38,11 @@ def _with_approval(campaign_bench: CampaignBench) -> None:
     campaign_bench.ground = replace(campaign_bench.ground, config=Config(apps={APP: settings}))
 
 
-@pytest.mark.parametrize("listed", [True, False])
-async def test_a_ramp_tells_some_then_more_then_all_each_once(campaign_bench: CampaignBench, listed: bool) -> None:
+@pytest.mark.parametrize("audience", AUDIENCES)
+async def test_a_ramp_tells_some_then_more_then_all_each_once(campaign_bench: CampaignBench, audience: str) -> None:
     """A tenth, a third, all, by chance and not by name; each step a minute after the one before."""
-    audience: dict[str, Any] = {} if listed else {"recipients": None, "registry": {}}
-    await campaign_bench.put(ramp=RAMP, **audience)
+    await campaign_bench.hear()
+    await campaign_bench.put(ramp=RAMP, **AUDIENCES[audience])
     assert await campaign_bench.send() == []
     await campaign_bench.order(_O.SCHEDULE)
     first, second, third, *rest = await campaign_bench.rounds(4)

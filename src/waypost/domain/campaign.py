@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from waypost.domain.bulk import JobId
 from waypost.domain.bulk_submission import BulkSubmission
 from waypost.domain.ids import AppId, CallerId
+from waypost.domain.segment import Filter
 from waypost.domain.status import NotificationStatus
 from waypost.domain.submission import CampaignName, TypeName
 from waypost.domain.time import SECOND_MS, Instant
@@ -125,6 +126,8 @@ class Campaign(Struct, frozen=True, omit_defaults=True):
     state: CampaignState = CampaignState.DRAFT
     revision: int = 1
     """The number of its changes, by which two at once are told apart."""
+    chosen: Filter | None = None
+    """The filter of its users, as it was when the campaign was changed last."""
     listed: int = 0
     """The recipients on its list."""
     approved_by: CallerId | None = None

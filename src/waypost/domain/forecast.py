@@ -55,6 +55,8 @@ class Planned(Struct, frozen=True):
     targets: Sequence[Target]
     verdict: NotificationStatus | None
     variant: str | None
+    scheduled_at: Instant | None = None
+    """The local time that it waits for, whatever the pace."""
 
 
 class ForecastChannel(Struct, frozen=True):
@@ -129,10 +131,14 @@ class Tally:
         self._held: Counter[str] = Counter()
         self._of_credential: Counter[CredentialId] = Counter()
         self._held_until: Instant | None = None
+        self._last: Instant | None = None
+        """The last local time that somebody waits for."""
         self._dead = self._segments = 0
 
     def add(self, planned: Planned, now: Instant) -> None:
         """Add what one user would get at *now*."""
+        if planned.scheduled_at is not None:
+            self._last = max(self._last or now, now)
         if planned.variant is not None:
             self._variants[planned.variant] += 1
         decided = {each.n: each.settlement for each in planned.changes}
@@ -170,7 +176,7 @@ class Tally:
         segments = all_of(self._segments)
         return Forecast(
             begins_at=begins_at,
-            ends_at=_end(campaign, sample.recipients, begins_at, quota, self._held_until),
+            ends_at=_end(campaign, sample.recipients, begins_at, quota, (self._held_until, self._last)),
             recipients=sample.recipients,
             left_out=sample.left_out,
             sampled=len(sample.chosen),
@@ -214,15 +220,15 @@ def _end(
     recipients: int,
     begins_at: Instant,
     quota: Sequence[ForecastQuota],
-    held_until: Instant | None,
+    waits: Sequence[Instant | None],
 ) -> Instant | None:
-    """Estimate the end: by the pace asked for or the slowest limit, whichever is longer, and who is held back."""
+    """Estimate the end: by the pace asked for, the slowest limit, and who waits for a time, whichever is last."""
     rate, ramp = campaign.asked.rate, campaign.asked.ramp
     spans = [each.seconds for each in quota if each.seconds is not None]
     if rate is not None:
         spans.append(math.ceil(recipients / rate))
-    if not spans and held_until is None:
+    known = [each for each in waits if each is not None]
+    if not spans and not known:
         return None
-    waits = 0 if ramp is None else ramp.hold * (len(campaign.parts) - 1)
-    through = later(begins_at, (max(spans, default=0) + waits) * SECOND_MS)
-    return max(through, held_until or through)
+    holds = 0 if ramp is None else ramp.hold * (len(campaign.parts) - 1)
+    return max([later(begins_at, (max(spans, default=0) + holds) * SECOND_MS), *known])

@@ -49,7 +49,7 @@ class BulkIntake(Struct, frozen=True):
             raise InvalidRequest((Fault("registry", why),))
         (new_id,) = self.ids.next(1)
         now = created_at(new_id)  # to the millisecond: the ids of recipients lead back to it
-        chosen = None if asked.to is None else await self._chosen(app, asked.to)
+        chosen = await self.chosen(app, asked.to)
         rules = self.defaults[app], now, self.checks.get(app, ())
         job = draft_job(asked, new_id, app, caller, *rules, chosen, zone=self.zones.get(app))
         told = [recipient_of(each, job, f"recipients[{n}]") for n, each in enumerate(asked.recipients or ())]
@@ -64,8 +64,10 @@ class BulkIntake(Struct, frozen=True):
             return JobCreated(await self.order(app, made.record.job.id, JobOrder.START), made.new)
         return made
 
-    async def _chosen(self, app: AppId, to: BulkTarget) -> Filter:
+    async def chosen(self, app: AppId, to: BulkTarget | None) -> Filter | None:
         """Return the filter that *to* speaks of, as it is now; InvalidRequest where there is none, or it cannot be."""
+        if to is None:
+            return None
         if self.segments is None or sum(each is not None for each in (to.segment, to.topic, to.filter)) != 1:
             raise InvalidRequest((Fault("to", "give exactly one of segment, topic and filter"),))
         if to.topic is not None:

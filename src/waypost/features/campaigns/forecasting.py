@@ -40,11 +40,13 @@ async def forecast(ground: Ground, explain: Explain, campaign: Campaign) -> Fore
     for start in range(0, len(chosen), _AT_ONCE):
         users = chosen[start : start + _AT_ONCE]
         devices = await _devices(ground, explain, job, users)
-        items = [_item(job, user, own.get(user, {}), devices.get(user, ())) for user in users]
+        zones = await _zones(ground, job, users)
+        items = [_item(job, user, own.get(user, {}), devices.get(user, ()), zones.get(user)) for user in users]
         facts = None if explain.facts is None else await explain.facts([each.notification for each in items])
         for n, item in enumerate(items):
             user = item.notification.user_id
             turn = turn_of(campaign, sample.recipients, user, start + n, len(chosen), begins_at)
+            turn = max(turn, item.notification.scheduled_at or turn)
             recipient = Recipient(item.devices or (), {} if facts is None else facts[n])
             tally.add(_planned(item, recipient, explain, turn), turn)
         await asyncio.sleep(0)
@@ -79,14 +81,23 @@ async def _devices(
     return dict(zip(users, found, strict=True))
 
 
-def _item(job: BulkJob, user: UserId, own: Mapping[str, str], devices: Sequence[Device]) -> WorkItem:
-    return WorkItem(notification_for(job, 0, user, variables_for(job, own, user)), None, tuple(devices))
+async def _zones(ground: Ground, job: BulkJob, users: Sequence[UserId]) -> Mapping[UserId, str | None]:
+    """Read the zones of users, where the job has a local time."""
+    if job.send_at is None:
+        return {}
+    found = await ground.store.profiles.of(job.app, users)
+    return {user: profile.time_zone for user, profile in found.items()}
+
+
+def _item(job: BulkJob, user: UserId, own: Mapping[str, str], devices: Sequence[Device], zone: str | None) -> WorkItem:
+    return WorkItem(notification_for(job, 0, user, variables_for(job, own, user), zone), None, tuple(devices))
 
 
 def _planned(item: WorkItem, recipient: Recipient, explain: Explain, now: Instant) -> Planned:
     made = plan(item, recipient, explain.routing, now)
-    variant = item.notification.content.variant
-    return Planned(made.deliveries, made.changes, made.targets or (), made.verdict, variant)
+    notification = item.notification
+    decided = made.deliveries, made.changes, made.targets or (), made.verdict
+    return Planned(*decided, notification.content.variant, notification.scheduled_at)
 
 
 def _segments(explain: Explain, delivery: Delivery) -> int:

@@ -37,10 +37,13 @@ def drafted(
         notification=replace(said, campaign=campaign.name),
         upload=asked.upload,
         registry=asked.registry,
+        to=asked.to,
         variables=asked.variables,
         rate=asked.rate,
     )
-    return draft_job(plain, new_id, campaign.app, campaign.by, ground.config.apps[campaign.app].defaults, now, checks)
+    app = ground.config.apps[campaign.app]
+    rules = app.defaults, now, checks, campaign.chosen
+    return draft_job(plain, new_id, campaign.app, campaign.by, *rules, zone=app.time_zone)
 
 
 async def records_of(ground: Ground, campaign: Campaign) -> list[JobRecord]:

@@ -13,6 +13,7 @@ from waypost.domain.campaign import Campaign, CampaignOrder, CampaignState, Camp
 from waypost.domain.drafting import ContentCheck
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, NotFound, WaypostError
 from waypost.domain.ids import AppId, CallerId
+from waypost.domain.segment import Filter
 from waypost.domain.submission import CampaignName
 from waypost.domain.time import Instant
 from waypost.features.campaigns.jobs import align, counts_of, drafted, records_of
@@ -38,23 +39,25 @@ async def put(
     by: CallerId,
     asked: CampaignSubmission,
     checks: Sequence[ContentCheck] = (),
+    chosen: Filter | None = None,
 ) -> tuple[Campaign, bool]:
     """Make a draft, or change one; what was approved needs that again. Return it, and whether it is new.
 
-    A list that was uploaded stays, unless the texts ask for other variables than before.
+    A list that was uploaded stays, unless the texts ask for other variables than before. *chosen* is the filter of its
+    users, where it is ``to`` some.
     """
     _refuse(ground, name, asked)
     for _ in range(_TRIES):
         now, before = ground.clock.now(), await ground.store.campaigns.get(app, name)
         if before is None:
-            first = Campaign(app, name, asked, by, now, now)
+            first = Campaign(app, name, asked, by, now, now, chosen=chosen)
         else:
             changed = ordered(before, CampaignOrder.CHANGE, now)
             if changed is None:
                 raise _wrong(before)
-            first = replace(changed, asked=asked, by=by, changed_at=now, approved_by=None)
+            first = replace(changed, asked=asked, by=by, changed_at=now, approved_by=None, chosen=chosen)
         recipients = _list_of(ground, first, before, checks)
-        kept = replace(first, asked=replace(asked, recipients=None, upload=asked.registry is None))
+        kept = _with_list_apart(first)
         if await ground.store.campaigns.save(kept, None if before is None else before.revision, recipients):
             return await found(ground, app, name), before is None
     raise _busy()
@@ -65,15 +68,20 @@ def _list_of(
 ) -> Sequence[Recipient] | None:
     """Return the list that comes with what was asked; None where the one before stays."""
     (new_id,) = RandomIds(ground.clock).next(1)
-    listed = replace(campaign, asked=replace(campaign.asked, recipients=None, upload=campaign.asked.registry is None))
-    job = drafted(listed, new_id, ground, campaign.changed_at, checks)
+    job = drafted(_with_list_apart(campaign), new_id, ground, campaign.changed_at, checks)
     given = campaign.asked.recipients
     if given is not None:
         return [recipient_of(each, job, f"recipients[{n}]") for n, each in enumerate(given)]
-    if campaign.asked.registry is not None or before is None:
+    if not campaign.has_list or before is None:
         return ()
     asked_before = drafted(before, new_id, ground, campaign.changed_at)
     return None if set(job.names) <= set(asked_before.names) and before.has_list else ()
+
+
+def _with_list_apart(campaign: Campaign) -> Campaign:
+    """Return a campaign as it is stored: a list lies beside it, however it came."""
+    is_list = campaign.asked.registry is None and campaign.asked.to is None
+    return replace(campaign, asked=replace(campaign.asked, recipients=None, upload=is_list))
 
 
 def _refuse(ground: Ground, name: CampaignName, asked: CampaignSubmission) -> None:
@@ -81,8 +89,9 @@ def _refuse(ground: Ground, name: CampaignName, asked: CampaignSubmission) -> No
     if asked.registry is not None and ground.config.devices != "store":
         why = "the devices are kept in another database than the jobs: give recipients, or upload: true"
         faults.append(Fault("registry", why))
-    if (asked.recipients is not None) + asked.upload + (asked.registry is not None) != 1:
-        faults.append(Fault("", "give recipients, or a registry filter, or upload: true"))
+    given = (asked.recipients is not None, asked.upload, asked.registry is not None, asked.to is not None)
+    if sum(given) != 1:
+        faults.append(Fault("", "give recipients, or a registry filter, or to, or upload: true"))
     if asked.notification.campaign not in (None, name):
         faults.append(Fault("notification.campaign", "is the campaign's own name; leave it out"))
     if asked.ramp is not None and list(asked.ramp.steps) != sorted(set(asked.ramp.steps)):

@@ -78,7 +78,9 @@ async def draft(request: Call, campaign: PathCampaign, body: RawBody) -> Respons
     api, asked = api_of(request), decode(_submission, body)
     checks = api.bulk.checks.get(request.user.app, ())
     named = checked(CampaignName, identity_in(campaign, "campaign"), "campaign")
-    made, is_new = await ordering.put(_ground(request), request.user.app, named, request.user.name, asked, checks)
+    chosen = await api.bulk.chosen(request.user.app, asked.to)
+    by = request.user.app, named, request.user.name
+    made, is_new = await ordering.put(_ground(request), *by, asked, checks, chosen)
     return await _shown(request, made, 201 if is_new else 200)
 
 
