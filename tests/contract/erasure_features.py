@@ -17,7 +17,7 @@ from tests.contract.bench import APP, CALLER, Bench, marking
 from tests.contract.sql import SqlUnderTest
 from waypost.domain.bulk import Recipient
 from waypost.domain.bulk_submission import BulkMessage
-from waypost.domain.campaign import CampaignSubmission
+from waypost.domain.campaign import Campaign, CampaignSubmission
 from waypost.domain.capping import EVERYTHING, Capped, Claim
 from waypost.domain.device import EMAIL, PHONE
 from waypost.domain.device_event import DeviceEvent, EventKind
@@ -28,10 +28,10 @@ from waypost.domain.profile import Profile
 from waypost.domain.recovery import AlertType
 from waypost.domain.recurrence import Recurrence
 from waypost.domain.schedule import Schedule
+from waypost.domain.segment import Filter
 from waypost.domain.series import Series, Step, joined
 from waypost.domain.time import later
 from waypost.domain.tracked import TrackedEvent
-from waypost.features.campaigns import ordering
 from waypost.ports.feed import Mark, NewEntry
 from waypost.ports.recovery import Alert
 from waypost.stores.sql.contact_proofs import Asked, Contact
@@ -85,9 +85,17 @@ async def is_known(bench: Bench, store: SqlUnderTest, _: Notification) -> set[st
 async def is_drafted(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:
     """A campaign has her in its list."""
     ground = store.ground_of(bench.worker)
-    await ordering.put(ground, APP, "spring", CALLER, CampaignSubmission(BulkMessage(title="Sale"), upload=True))
+    asked = CampaignSubmission(BulkMessage(title="Sale"), upload=True)
+    await ground.store.campaigns.save(Campaign(APP, "spring", asked, CALLER, bench.now, bench.now), None)
     assert await ground.store.campaigns.add(APP, "spring", [Recipient(HER, {"name": f"{MARKER}-name"})])
     return {"campaign_recipient"}
+
+
+async def is_chosen(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:
+    """A filter of users chooses her, as it does everybody: it names nobody."""
+    filter_ = Filter(time_zone=("Europe/Zurich",))
+    await store.ground_of(bench.worker).store.segments.put(APP, "nearby", filter_, bench.now)
+    return set()
 
 
 async def is_scheduled(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:
@@ -185,5 +193,5 @@ PUTS: Final[Mapping[str, Put | str]] = {
     "analytics": is_counted,
     "series": is_member,
     "topics": subscribes,
-    "segments": "a filter of users: it names none of them but where the app writes one into it",
+    "segments": is_chosen,
 }

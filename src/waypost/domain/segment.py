@@ -97,7 +97,7 @@ class Filter(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
         Annotated[tuple[Filter, ...], Meta(min_length=1)] | None, Meta(description="One of these holds.")
     ] = field(name="or", default=None)
     not_: Annotated[Filter | None, Meta(description="This does not hold.")] = field(name="not", default=None)
-    attribute: AttributeTest | None = None
+    attribute: Annotated[AttributeTest | None, Meta(description="An attribute is as this says.")] = None
     locale: Annotated[
         Annotated[tuple[_Locale, ...], Meta(min_length=1, max_length=50)] | None,
         Meta(description="The profile's language is one of these; a language alone includes its regions."),
@@ -106,9 +106,9 @@ class Filter(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
         Annotated[tuple[Text, ...], Meta(min_length=1, max_length=MOST_VALUES)] | None,
         Meta(description="The profile's time zone is one of these."),
     ] = None
-    device: DeviceTest | None = None
+    device: Annotated[DeviceTest | None, Meta(description="The user has such a device.")] = None
     topic: Annotated[TopicName | None, Meta(description="The user hears this topic of yours.")] = None
-    event: EventTest | None = None
+    event: Annotated[EventTest | None, Meta(description="The user had such an event.")] = None
 
 
 def filter_faults(chosen: Filter, at: str) -> list[Fault]:

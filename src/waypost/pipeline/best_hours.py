@@ -18,7 +18,7 @@ HABIT_MS: Final = 90 * DAY_MS
 
 
 class CountedHours:
-    """The best hours by what analytics counted (fulfils ports.best_hours.BestHours)."""
+    """The hours of the day in which users open most, by what analytics counted."""
 
     def __init__(self, analytics: Analytics, clock: Clock) -> None:
         self._analytics = analytics
@@ -27,7 +27,10 @@ class CountedHours:
     async def of(
         self, app: AppId, users: Mapping[UserId, ZoneInfo], like: Sequence[UserId] = ()
     ) -> dict[UserId, BestHour]:
-        """See BestHours."""
+        """Name the best hour of each of *users*, in the zone given for them; who is missing, nothing is known of.
+
+        It is the user's own, else that of users *like* them (members of a segment), else that of all of the app.
+        """
         now = self._clock.now()
         since = later(now, -HABIT_MS)
         own = await self._analytics.hours(app, list(users), since)

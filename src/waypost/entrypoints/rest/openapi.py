@@ -70,9 +70,9 @@ def specification(
     unique = list(dict.fromkeys(kind for kind in (*kinds, Problem, FailedAnswer) if kind not in (None, str)))
     schemas, components = msgspec.json.schema_components(unique, ref_template=_REF)
     by_kind = dict(zip(unique, schemas, strict=True))
-    for component in components.values():
+    for title, component in components.items():
         for name, field in component.get("properties", {}).items():
-            _explain(name, field)
+            _explain(name, _without_itself(field, _REF.format(name=title)))
     for path in document["paths"].values():
         for operation in path.values():
             _describe(operation, spoken[operation["operationId"]], by_kind)
@@ -87,6 +87,17 @@ def specification(
     document["tags"] = [{"name": name, "description": text} for name, text in (TAGS | dict(tags)).items()]
     document["servers"] = [{"url": "/", "description": "The server that this document came from."}]
     return msgspec.json.encode(document)
+
+
+def _without_itself(schema: dict[str, Any], reference: str) -> dict[str, Any]:
+    """Put an object of anything in the place of a type inside of itself: readers need not go round in circles."""
+    if schema.get("$ref") == reference:
+        del schema["$ref"]
+        schema |= {"type": "object", "additionalProperties": True, "description": "One as this one."}
+    for inner in (schema.get("items"), *schema.get("anyOf", ())):
+        if isinstance(inner, dict):
+            _without_itself(inner, reference)
+    return schema
 
 
 def _explain(name: str, field: dict[str, Any]) -> None:

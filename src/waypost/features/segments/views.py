@@ -23,7 +23,7 @@ class SegmentView(Struct, frozen=True):
 
     name: SegmentName
     filter: Filter
-    changed_at: Timestamp
+    changed_at: Annotated[Timestamp, Meta(description="When its filter was put.")]
 
 
 class SegmentPage(Struct, frozen=True):
@@ -36,7 +36,7 @@ class SegmentPage(Struct, frozen=True):
 class Preview(Struct, frozen=True):
     """The number of users whom a filter chooses now."""
 
-    count: int
+    count: Annotated[int, Meta(description="How many users it is.")]
     examples: Annotated[tuple[str, ...], Meta(description="The first ten of them, by id.")]
     looked_at: Annotated[int, Meta(description="The users who were read to find them: what a walk costs.")]
 

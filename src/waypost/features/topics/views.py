@@ -21,7 +21,7 @@ Users = Annotated[tuple[Identity, ...], Meta(max_length=AT_ONCE)]
 class SubmittedTopic(Struct, frozen=True, forbid_unknown_fields=True):
     """A topic as the app wants it."""
 
-    description: Annotated[str, Meta(max_length=512, pattern=NO_NUL)] = ""
+    description: Annotated[str, Meta(max_length=512, pattern=NO_NUL, description="What it is about.")] = ""
     open: Annotated[bool, Meta(description="Whether users may subscribe with tokens of their own.")] = False
 
 
@@ -29,8 +29,8 @@ class TopicView(Struct, frozen=True):
     """A topic."""
 
     name: TopicName
-    description: str
-    open: bool
+    description: Annotated[str, Meta(description="What it is about.")]
+    open: Annotated[bool, Meta(description="Whether users may subscribe by themselves.")]
     created_at: Timestamp
 
 
@@ -38,10 +38,10 @@ class CountedTopic(Struct, frozen=True):
     """A topic, and how many users hear it."""
 
     name: TopicName
-    description: str
-    open: bool
+    description: Annotated[str, Meta(description="What it is about.")]
+    open: Annotated[bool, Meta(description="Whether users may subscribe by themselves.")]
     created_at: Timestamp
-    members: int
+    members: Annotated[int, Meta(description="How many users hear it.")]
 
 
 class TopicPage(Struct, frozen=True):
@@ -68,7 +68,7 @@ class SubmittedMembers(Struct, frozen=True, forbid_unknown_fields=True):
 class HeardTopics(Struct, frozen=True):
     """The topics that a user hears."""
 
-    topics: tuple[TopicName, ...]
+    topics: Annotated[tuple[TopicName, ...], Meta(description="Their names.")]
 
 
 def topic_view(topic: Topic) -> TopicView:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from waypost.domain.errors import Fault, InvalidRequest
 from waypost.domain.ids import AppId, UserId
@@ -36,15 +36,15 @@ class ImportedUser(Struct, frozen=True, forbid_unknown_fields=True):
 class FaultyLine(Struct, frozen=True):
     """A line that was left out, and why."""
 
-    line: int
+    line: Annotated[int, Meta(description="Its number, from 1.")]
     why: str
 
 
 class Imported(Struct, frozen=True):
     """The result of a list: users changed, lines left out, and the first of those."""
 
-    users: int
-    faulty: int
+    users: Annotated[int, Meta(description="How many lines changed a user.")]
+    faulty: Annotated[int, Meta(description="How many lines were left out.")]
     faults: tuple[FaultyLine, ...]
 
 

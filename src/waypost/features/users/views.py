@@ -58,5 +58,5 @@ class ProfileView(Struct, frozen=True):
 
     user_id: str
     locale: str | None
-    time_zone: Annotated[str | None, Meta(description="The name of the user's time zone in the IANA database.")]
+    time_zone: Annotated[str | None, Meta(description="The time zone, as the IANA database names it.")]
     attributes: Attributes
