@@ -191,10 +191,10 @@ class Service:
             text = await answer.text()
             return answer.status, json.loads(text) if text else {}
 
-    async def upload(self, path: str, lines: bytes) -> tuple[int, Json]:
-        """Put a list, a JSON object a line: status and body."""
+    async def upload(self, path: str, lines: bytes, method: str = "PUT") -> tuple[int, Json]:
+        """Send a list, a JSON object a line: status and body."""
         headers = {"authorization": f"Bearer {self.key}", "content-type": "application/x-ndjson"}
-        async with self._session.put(self.url + path, data=lines, headers=headers) as answer:
+        async with self._session.request(method, self.url + path, data=lines, headers=headers) as answer:
             return answer.status, json.loads(await answer.text())
 
     async def is_sent(self, notification_id: str) -> bool:

@@ -10,6 +10,7 @@ import itertools
 import os
 import random
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +28,30 @@ DEADLINE_S = 60 + SIZE / 50
 NAME = "spring"
 SPLIT = Split((Variant("plain"), Variant("named")), holdout=20)
 VARIANTS = [{"name": "plain"}, {"name": "named", "title": "{{name}}, our sale begins"}]
+NOTIFICATION = {"title": "Our sale begins", "body": "Today only.", "type": "promotion"}
 CAMPAIGN: Json = {
-    "notification": {"title": "Our sale begins", "body": "Today only.", "variants": VARIANTS, "holdout": 20},
+    "notification": NOTIFICATION | {"variants": VARIANTS, "holdout": 20},
     "variables": {"name": "Dear friend"},
     "rate": RATE,
     "ramp": {"steps": [10], "hold": 1, "max_failed": 0.5},
 }
 CHANNELS = {"ios": "apns", "android": "fcm"}
 OPEN = ("pending", "processing")
+ZONES = {0: "Etc/GMT", 4: "Etc/GMT-4", 8: "Etc/GMT-8", 12: "Etc/GMT-12", 16: "Etc/GMT+8", 20: "Etc/GMT+4"}
+"""Six zones by their hours from UTC, round the clock."""
+QUIET = (4, 8)
+"""The zones where it is night, two hours from its beginning and end."""
+
+
+def _settings() -> Json:
+    """Types, night and cap of the app, so that no clock crosses a boundary while the campaign runs."""
+    now = datetime.now(UTC)
+    begins, ends = now + timedelta(hours=QUIET[0] - 2), now + timedelta(hours=QUIET[1] + 2)
+    cap = {"limit": 1, "per": "24h", "over": "drop"}
+    return {
+        "types": {"promotion": {"quiet_hours": "skip", "cap": cap}},
+        "preferences": {"quiet_hours": f"{begins:%H:%M}-{ends:%H:%M}"},
+    }
 
 
 class Users:
@@ -43,6 +60,11 @@ class Users:
     def __init__(self, size: int) -> None:
         self.all = [f"user-{n}" for n in range(size)]
         self.opted_out = set(self.all[::40])
+        self.zones = {user: list(ZONES)[n % len(ZONES)] for n, user in enumerate(self.all)}
+        self.told_before = [user for n, user in enumerate(self.all) if n % 12 == 3 and n < 600]
+        """Users who had a promotion today: one is what the cap allows."""
+        self.unwilling = set(self.all[5:600:30])
+        """Users who want no promotions."""
         self.devices: dict[str, dict[str, str]] = {}
         """The token of each user by platform."""
 
@@ -73,6 +95,36 @@ class Users:
         await asyncio.gather(*(registrar() for _ in range(16)))
         for user in self.opted_out:
             await service.ask("PUT", f"/v1/users/{user}/bulk-opt-out")
+        for user in self.unwilling:
+            await service.ask("PATCH", f"/v1/users/{user}/preferences", {"types": {"promotion": {"enabled": False}}})
+        zones = "".join(f'{{"user_id": "{user}", "time_zone": "{ZONES[at]}"}}\n' for user, at in self.zones.items())
+        status, answer = await service.upload("/v1/users", zones.encode(), "POST")
+        assert status == 200, answer
+
+    async def tell_some(self, service: Service) -> set[str]:
+        """Send a promotion to some before the campaign; the ids."""
+        ids = set()
+        for user in self.told_before:
+            status, made = await service.ask("POST", "/v1/notifications", NOTIFICATION | {"user_id": user})
+            assert status == 202, made
+            ids.add(made["id"])
+
+        async def are_over() -> bool:
+            everything = await listed(service)
+            return all(everything[one]["status"] not in OPEN for one in ids)
+
+        await until(are_over, "whoever is told before has it")
+        return ids
+
+    def reason(self, user: str) -> str | None:
+        """Why nothing is sent to a user who has a device."""
+        if user in self.unwilling:
+            return "preference"
+        if self.zones[user] in QUIET:
+            return "quiet_hours"
+        if user in self.told_before:
+            return "frequency_limit"
+        return HOLDOUT if self.variant(user) == HOLDOUT else None
 
     def fates(self) -> dict[str, str]:
         """What must become of each user."""
@@ -83,7 +135,7 @@ class Users:
             if not self.devices[user]:
                 fates[user] = "no_targets"
             else:
-                fates[user] = "suppressed" if self.variant(user) == HOLDOUT else "sent"
+                fates[user] = "suppressed" if self.reason(user) is not None else "sent"
         return fates
 
 
@@ -153,6 +205,13 @@ def _compare_with_forecast(forecast: Json, fates: Counter[str], users: Users) ->
     assert forecast["users"] == {name: close(n, rel=0.15) for name, n in fates.items()}
 
 
+def _reasons(forecast: Json) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for each in forecast["channels"]:
+        found.update(each["suppressed"])
+    return found
+
+
 def _sent_by_channel(users: Users, copies: dict[str, dict[str, int]]) -> Counter[str]:
     channel_of = {token: CHANNELS[platform] for owned in users.devices.values() for platform, token in owned.items()}
     return Counter(channel_of[token] for tokens in copies.values() for token in tokens)
@@ -164,8 +223,9 @@ def _sent_by_channel(users: Users, copies: dict[str, dict[str, int]]) -> Counter
 async def test_a_campaign_does_what_was_forecast_whoever_dies(tmp_path: Path, rng: random.Random) -> None:
     """One notification for each user, in the variant that is theirs; a copy only where a kill explains it."""
     users = Users(SIZE)
-    async with running(tmp_path, workers=2) as service:
+    async with running(tmp_path, workers=2, app=_settings()) as service:
         await users.register(service)
+        before = await users.tell_some(service)
         await _drafted(service, users)
         status, forecast = await service.ask("GET", f"/v1/campaigns/{NAME}/forecast")
         assert status == 200, forecast
@@ -180,20 +240,24 @@ async def test_a_campaign_does_what_was_forecast_whoever_dies(tmp_path: Path, rn
         done = await until(over, "the campaign is done", DEADLINE_S)
         fates = users.fates()
         assert done["counts"] == Counter(fates.values())
-        details = await listed(service)
+        everything = await listed(service)
+        details = {id_: one for id_, one in everything.items() if id_ not in before}
         assert {each["user_id"]: each["status"] for each in details.values()} == fates
         assert len(details) == len(fates), "one notification for each"
-        copies = await service.lab.copies()
+        arrived = await service.lab.copies()
+        copies = {id_: tokens for id_, tokens in arrived.items() if id_ not in before}
         expected = {id_: sorted(users.devices[one["user_id"]].values()) for id_, one in details.items()}
         assert {id_: sorted(tokens) for id_, tokens in copies.items()} == {
             id_: tokens for id_, tokens in expected.items() if details[id_]["status"] == "sent"
         }
-        await compare_with_sheet(service, details, sum(len(tokens) for tokens in copies.values()))
+        await compare_with_sheet(service, everything, sum(len(tokens) for tokens in arrived.values()))
         _compare_with_forecast(forecast, Counter(fates.values()), users)
         sent = _sent_by_channel(users, copies)
         if forecast["exact"]:
             assert {each["channel"]: each["send"] for each in forecast["channels"]} == sent
             assert forecast["variants"] == Counter(users.variant(user) for user in fates)
+            reasons = Counter(users.reason(user) for user in fates for _ in users.devices[user])
+            assert _reasons(forecast) == {reason: n for reason, n in reasons.items() if reason is not None}
         twice = [one for tokens in copies.values() for one in tokens.values() if one > 1]
         assert len(twice) <= SIZE // 10 and len(kills) == 2
         await _compare_variants(service, users, details)
@@ -207,6 +271,11 @@ async def _compare_variants(service: Service, users: Users, details: dict[str, J
         content = detail["content"]
         variant = users.variant(one["user_id"])
         assert (content["campaign"], content["variant"]) == (NAME, variant)
+        reasons = {each["reason"] for each in detail["receipts"]}
+        reason = users.reason(one["user_id"])
+        if reason == "frequency_limit" and variant == HOLDOUT:
+            reason = HOLDOUT  # caps count what is about to be sent; a forecast only looks at them
+        assert reasons <= {reason}, detail
         if one["status"] == "sent":
             arrived = await service.lab.arrivals(id_)
             assert arrived and all(titles[variant] in str(each) for each in arrived)

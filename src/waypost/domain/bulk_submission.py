@@ -34,6 +34,7 @@ from waypost.domain.submission import (
     SubmittedAction,
     SubmittedVariants,
     Tags,
+    TypeName,
     Word,
 )
 from waypost.domain.text import NO_NUL, Text
@@ -84,6 +85,9 @@ class BulkMessage(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     channels: Annotated[SubmittedChannels, Meta(description="The channels to send by, as in a single one.")] = ()
     retry_policy: Text | None = None
     tags: Tags = ()
+    type: Annotated[
+        TypeName | None, Meta(description="Your own name for the type of message.", examples=["promotion"])
+    ] = None
     campaign: Annotated[
         CampaignName | None, Meta(description="Your own name for what its results are counted under.")
     ] = None
