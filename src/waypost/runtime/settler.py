@@ -43,6 +43,7 @@ class Settler:
         self._idle = asyncio.Event()
         self._idle.set()
         self._held = False
+        self._tells_each = telemetry.wants(Event.DELIVERY_SETTLED)
         self.on_written: Callable[[Collection[Lane]], None] = lambda _: None
         self.store_fault: Callable[[], str | None] = lambda: None
         """The reason why the store takes no new work, None while it does."""
@@ -144,6 +145,8 @@ class Settler:
         conditions: set[str] = set()
         for each in settled:
             for change in each.changes:
+                if self._tells_each and (each.notification.id, change.n) not in stale:
+                    self._say_settled(each.notification, change)
                 counts[each.notification.app, type(change.settlement)] += 1
                 match change.settlement:
                     case Parked(condition):
@@ -155,6 +158,18 @@ class Settler:
         for (app, settlement), n in counts.items():
             word = settlement.__name__.lower()
             self._telemetry.count(Metric.SETTLED, n, app=app, lane=lease.lane, settlement=word)
+
+    def _say_settled(self, notification: Notification, change: Change) -> None:
+        """Report what became of one attempt, or what was decided instead of one."""
+        code = getattr(change.settlement, "code", None)
+        self._telemetry.event(
+            Event.DELIVERY_SETTLED,
+            notification_id=format_id(notification.id),
+            n=change.n,
+            attempt=change.attempt,
+            settlement=type(change.settlement).__name__.lower(),
+            **({} if code is None else {"code": code}),
+        )
 
     def _say_dead(self, lane: Lane, notification: Notification, change: Change) -> None:
         code = change.settlement.code if isinstance(change.settlement, Dead | Forget) else None
