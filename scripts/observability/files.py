@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
 from scripts.observability.alerts import ALERTS, Alert
+from scripts.observability.dashboards import DASHBOARDS, written
 from scripts.observability.figures import FIGURES
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 RULES: Final = ROOT / "deploy" / "prometheus" / "alerts.yaml"
+GRAFANA: Final = ROOT / "deploy" / "grafana"
 _HEAD: Final = """\
 # Rules for Prometheus (rule_files), written by `python -m scripts.observability`.
 # docs/telemetry.md explains the metrics, docs/runbook.md says what to do about each alert.
@@ -20,7 +23,8 @@ _HEAD: Final = """\
 
 def files() -> dict[Path, str]:
     """Give the text of each file."""
-    return {RULES: rules()}
+    drawn = {GRAFANA / f"{each.uid}.json": json.dumps(written(each), indent=1) + "\n" for each in DASHBOARDS}
+    return {RULES: rules(), **drawn}
 
 
 def rules() -> str:
