@@ -94,7 +94,6 @@ class Settler:
         parts = [(lease, part) for lease, settled in batches.values() for part in slices(settled, PART)]
         await asyncio.gather(*(self.write(lease, part) for lease, part in parts))
         self._writing = 0
-        self._telemetry.gauge(Metric.HELD_OUTCOMES, sum(len(dispatch.changes) for dispatch in self._gathered))
         if not self._gathered:
             self._idle.set()
         self.on_written({lease.lane for lease, _ in batches.values()})
@@ -113,6 +112,7 @@ class Settler:
         if self._held:
             self._held = False
             self._telemetry.event(Event.OUTCOMES_RESUMED)
+            self._telemetry.gauge(Metric.HELD_OUTCOMES, 0)
         if stale:
             self._telemetry.count(Metric.STALE, len(stale))
             self._telemetry.event(Event.SETTLE_STALE, count=len(stale))
@@ -135,9 +135,11 @@ class Settler:
         return one.refused()
 
     def _hold(self, away: Unavailable, count: int) -> None:
+        """Report that *count* cannot be written, once; of how many that is so grows as others land meanwhile."""
         if not self._held:
             self._held = True
             self._telemetry.event(Event.OUTCOMES_HELD, code=away.code, count=count)
+        self._telemetry.gauge(Metric.HELD_OUTCOMES, max(count, self._writing + len(self._gathered)))
 
     def _note(self, lease: Lease, settled: Iterable[Settled], stale: Collection[tuple[NotificationId, int]]) -> None:
         """Count what was written, remember what was parked, and say which deliveries are dead letters now."""

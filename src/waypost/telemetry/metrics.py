@@ -155,7 +155,7 @@ class Metric(Enum):
         (),
         "Age of what the log holds and the ledger does not have yet",
     )
-    HELD_OUTCOMES = ("waypost_held_outcomes", MetricKind.GAUGE, (), "Outcomes waiting to be written")
+    HELD_OUTCOMES = ("waypost_held_outcomes", MetricKind.GAUGE, (), "Outcomes that cannot be written")
     BREAKER = ("waypost_breaker_open", MetricKind.GAUGE, ("credential",), "1 while a breaker is not closed")
     SCOPES = (
         "waypost_scopes_open",

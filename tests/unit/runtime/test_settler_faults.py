@@ -8,8 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from tests.unit.runtime.bench import LaneBench
+from tests.unit.adapters.noted import Noted
+from tests.unit.runtime.bench import LaneBench, until
 from waypost.domain.channel import Channel
+from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.domain.notification import Guarantee
 from waypost.domain.outcome import Taken
 from waypost.domain.progress import Stale
@@ -17,6 +19,7 @@ from waypost.domain.settlement import Intent, Sent
 from waypost.domain.status import NotificationStatus
 from waypost.ports.pressure import Pressure
 from waypost.ports.work import Lease, Settled, Work
+from waypost.telemetry import Event, Metric
 
 pytestmark = pytest.mark.asyncio
 
@@ -87,3 +90,35 @@ async def test_nothing_is_leased_while_outcomes_wait_too_long(bench: LaneBench) 
         settler.pressure = lambda: Pressure(2.0, 0.9)
         await bench.settled(loop)
         assert (await bench.detail(ann)).record.status is NotificationStatus.SENT
+
+
+class Away:
+    """A store that takes no settlement until it is back."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self.is_away = True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._work, name)
+
+    async def settle(self, lease: Lease, settled: Sequence[Settled]) -> list[Stale]:
+        """Refuse, or pass it on."""
+        if self.is_away:
+            raise Unavailable("away", ErrorCode.STORAGE_AWAY)
+        return await self._work.settle(lease, settled)
+
+
+async def test_what_cannot_be_written_is_a_number_while_it_cannot(tmp_path: Path) -> None:
+    """As long as the store is away, and no longer: an alert stands on it."""
+    bench, told = LaneBench(tmp_path / "worker_slots", lambda work: cast(Work, Away(work))), Noted()
+    bench.telemetry = told
+    for user in ("ann", "bob"):
+        await bench.register(user, Channel("apns"))
+        await bench.accept(user)
+    async with bench.running():
+        await until(lambda: told.gauges.get(Metric.HELD_OUTCOMES) == 2)
+        cast(Away, bench.work).is_away = False
+        await bench.made.settler.drained()
+    assert told.gauges[Metric.HELD_OUTCOMES] == 0
+    assert [event for event, _ in told.events] == [Event.OUTCOMES_HELD, Event.OUTCOMES_RESUMED]
