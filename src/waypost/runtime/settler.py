@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 import msgspec
 
 from waypost.domain.delivery import FailureClass
-from waypost.domain.errors import Unavailable
+from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.domain.ids import NotificationId, format_id
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.progress import Stale
@@ -23,6 +23,8 @@ from waypost.telemetry import Event, Metric, Telemetry
 GATHER_S = 0.025
 """How long outcomes wait for company; those of a notification that is not over yet wait twice (the design: 50 ms)."""
 HOLD_RETRY_S = 0.25
+HELD_AFTER_S = 5.0
+"""Seconds for which a store may take to write before its outcomes count as held: most stores wait for themselves."""
 _UNRECORDED = "unrecorded"
 PART = 100
 """The most notifications in one operation of the store: a caller who wants to write waits for it."""
@@ -40,6 +42,9 @@ class Settler:
         """The dispatches that wait to be written; under True those that waited for more outcomes once."""
         self._due = asyncio.Event()
         self._writing = 0
+        self._flushes = 0
+        self._seen = (0, 0.0)
+        """The flush that was last seen to be under way, and since when."""
         self._idle = asyncio.Event()
         self._idle.set()
         self._held = False
@@ -82,6 +87,7 @@ class Settler:
 
     async def _flush(self) -> None:
         dispatches, self._gathered = self._gathered, {}
+        self._flushes += 1
         self._due.clear()
         batches: dict[int, tuple[Lease, list[Settled]]] = {}
         for dispatch, has_waited in dispatches.items():
@@ -105,7 +111,7 @@ class Settler:
                 stale = await self._work.settle(lease, settled)
                 break
             except Unavailable as away:
-                self._hold(away, len(settled))
+                self._hold(away.code, len(settled))
                 await asyncio.sleep(HOLD_RETRY_S)
             except Exception as surprise:  # noqa: BLE001 - a bug in one settlement must not stop the others
                 return await self._write_apart(lease, settled, surprise)
@@ -134,11 +140,18 @@ class Settler:
         await self.write(lease, [msgspec.structs.replace(one, changes=changes)])
         return one.refused()
 
-    def _hold(self, away: Unavailable, count: int) -> None:
+    def look(self, now_s: float) -> None:
+        """Look whether the store writes; outcomes that it has had for long are held, though it refused none."""
+        if not self._writing or self._seen[0] != self._flushes:
+            self._seen = (self._flushes, now_s)
+        elif now_s - self._seen[1] >= HELD_AFTER_S:
+            self._hold(self.store_fault() or ErrorCode.STORAGE_BUSY, self._writing)
+
+    def _hold(self, code: str, count: int) -> None:
         """Report that *count* cannot be written, once; of how many that is so grows as others land meanwhile."""
         if not self._held:
             self._held = True
-            self._telemetry.event(Event.OUTCOMES_HELD, code=away.code, count=count)
+            self._telemetry.event(Event.OUTCOMES_HELD, code=code, count=count)
         self._telemetry.gauge(Metric.HELD_OUTCOMES, max(count, self._writing + len(self._gathered)))
 
     def _note(self, lease: Lease, settled: Iterable[Settled], stale: Collection[tuple[NotificationId, int]]) -> None:

@@ -215,6 +215,7 @@ class Worker:
             loop.wake()
 
     def _beat(self) -> None:
+        self._context.settler.look(self._context.clock.monotonic())
         if self._state in (WorkerState.READY, WorkerState.DEGRADED):
             self._state = WorkerState.DEGRADED if self._place.store_fault() else WorkerState.READY
         self._place.worker_slots.beat(self._place.slot, self._state, self._context.clock.monotonic())
