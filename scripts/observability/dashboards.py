@@ -68,6 +68,7 @@ DASHBOARDS: Final = (
             Panel("Waiting for another attempt, parked, under way", "short", {_RETRIES: "{{lane}} {{place}}"}),
             Panel("Taken from the queue", "ops", {figures.WORKED: "{{instance}} {{lane}}"}),
             Panel("Settled", "ops", {_rate(Metric.SETTLED, "settlement", _APP): "{{settlement}}"}),
+            Panel("Delivered, read, opened, acted on", "ops", {_rate(Metric.EVENTS, "event", _APP): "{{event}}"}),
             Panel("Balance: what is off", "short", {f"max by (line) ({of(Metric.BALANCE_DIFFERENCE)})": "{{line}}"}),
         ),
     ),

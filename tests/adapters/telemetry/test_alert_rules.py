@@ -66,7 +66,7 @@ def evaluate(file: Path, interval: str, tests: Sequence[Any]) -> None:
 def test_each_alert_is_raised_when_it_should_be_and_not_before(tmp_path: Path) -> None:
     """Each case says all that is raised: no alert is raised by the trouble of another."""
     promtool("check", "rules", RULES)
-    evaluate(tmp_path / "minutes.yaml", "1m", of_alerts(CASES, "m"))
+    evaluate(tmp_path / "minutes.yaml", "2m", of_alerts(CASES, "m"))
     evaluate(tmp_path / "hours.yaml", "1h", of_alerts(IN_HOURS, "h"))
 
 
