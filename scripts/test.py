@@ -24,7 +24,7 @@ NOTHING_COLLECTED = 5
 SLOWEST = 20
 """Tests that are named with their time at the end."""
 
-# Independent HTTP/2 servers, a load generator, a compiler, an installer of judges, a browser, stores:
+# Independent HTTP/2 servers, a load generator, a compiler, an installer of judges, a browser, a judge of rules, stores:
 # command -> Debian package.
 PROGRAMS = {
     "nghttpd": "nghttp2-server",
@@ -41,6 +41,7 @@ PROGRAMS = {
     "chromium": "chromium",
     "redis-server": "redis-server",
     "firefox-esr": "firefox-esr",
+    "promtool": "prometheus",
     "pg_createcluster": "postgresql",  # its own programs are not on the path
 }
 

@@ -16,6 +16,7 @@ from tests.contract.sql import SqlUnderTest
 from tests.engines import run_sql
 from tests.unit.adapters.noted import Noted
 from waypost.domain.amendment import NotConfirmed
+from waypost.domain.ids import format_id
 from waypost.domain.notification import Notification
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import MINUTE_MS, later
@@ -160,4 +161,4 @@ async def test_it_is_told_once_for_each(opened: SqlUnderTest) -> None:
         await bench.take()
     assert isinstance(opened.telemetry, Noted)
     told = [(fields["notification_id"], fields["n"]) for fields in opened.telemetry.fields_of(Event.NOTIFICATION_NEWER)]
-    assert sorted(told) == [(spoilt.id.hex(), 0), (spoilt.id.hex(), 1)]
+    assert sorted(told) == [(format_id(spoilt.id), 0), (format_id(spoilt.id), 1)]

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.journeys.provider_pages import configuration, first_push
 from tests.journeys.quick_start import CLEAN, LAB, ROOT, URL, blocks, write_configuration
 from tests.shows import shows
 from waypost.cli.children import Children
@@ -140,6 +141,27 @@ def test_the_commands_of_the_quick_start_send_and_show(quick_start: tuple[Path, 
         ran.append(command.split()[:2])
     assert ["waypost", "send"] in ran
     assert len(ran) >= 5
+
+
+@shows("S3-136")
+@pytest.mark.parametrize(
+    ("page", "named", "file", "token"),
+    [("apns.md", "AuthKey.p8", "AuthKey.p8", "cd" * 32), ("fcm.md", "/etc/waypost/fcm.json", "fcm.json", "x" * 140)],
+    ids=["apns", "fcm"],
+)
+def test_whoever_follows_a_providers_page_delivers_a_first_push(
+    quick_start: tuple[Path, dict[str, str]], tmp_path: Path, page: str, named: str, file: str, token: str
+) -> None:
+    """Its configuration is complete: the service's own check finds nothing missing. Its commands deliver."""
+    folder, environ = quick_start
+    (tmp_path / "waypost.yaml").write_text(configuration(page, {named: folder / "lab" / file}))
+    checked = json.loads(waypost(tmp_path, CLEAN, "check-config", "--json").stdout)
+    assert (checked["ok"], [*checked["credentials"]]) == (True, [f"demo/{page.removesuffix('.md')}"])
+    shell = environ | {"PATH": f"{Path(sys.executable).parent}:{environ['PATH']}", "TOKEN": token}
+    commands = ["bash", "-euo", "pipefail", "-c", first_push(page)]
+    result = subprocess.run(commands, cwd=folder, env=shell, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "receipt: sent" in result.stdout
 
 
 ONCE = ("--dedup-window", "600")

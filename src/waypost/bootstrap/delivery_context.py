@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from waypost.bootstrap import features
 from waypost.bootstrap.fallbacks import fallbacks_of
@@ -98,8 +98,15 @@ def credentials_by_app(
     return found
 
 
-def chores_of(config: Config, store: Store, stack_parts: StackParts, devices: Devices, dedup: Dedup) -> DutyContext:
-    """Build the context of the duties that a worker does beside its deliveries."""
+def chores_of(
+    config: Config,
+    store: Store,
+    stack_parts: StackParts,
+    devices: Devices,
+    dedup: Dedup,
+    measures: Sequence[Callable[[], None]] = (),
+) -> DutyContext:
+    """Build the context of the duties that a worker does beside its deliveries; *measures* set gauges."""
     keep_days = config.retention.notifications_days
     kept = store.journal, dedup, store.retention, store.bulk, store.erasures
     return DutyContext(
@@ -112,4 +119,5 @@ def chores_of(config: Config, store: Store, stack_parts: StackParts, devices: De
         deletes_dead=frozenset(app for app, chosen in config.apps.items() if chosen.dead_devices == "delete"),
         ages=config.retention.devices,
         deletes_erased=config.retention.erased == "delete",
+        measures=measures,
     )

@@ -19,6 +19,7 @@ from waypost.features.bulk import BULK
 from waypost.features.callbacks import CALLBACKS
 from waypost.features.campaigns import CAMPAIGNS
 from waypost.features.contacts import CONTACTS
+from waypost.features.device_counts import DEVICE_COUNTS
 from waypost.features.erasure import ERASURE
 from waypost.features.feature import Feature
 from waypost.features.feed import FEED
@@ -80,6 +81,7 @@ FEATURES: tuple[Feature, ...] = (
     SCHEDULES,
     ANALYTICS,
     SERIES,
+    DEVICE_COUNTS,
 )
 """The list of features, to which each new one is added."""
 

@@ -50,6 +50,7 @@ from waypost.ports.plugin import Means
 from waypost.ports.sending_records import SendingRecords
 from waypost.runtime.clock import SystemClock
 from waypost.runtime.credential_reload import CredentialReloader
+from waypost.runtime.disk import measure_disk
 from waypost.runtime.lifecycle import LifecycleGroup
 from waypost.runtime.peers import SocketPeers
 from waypost.runtime.poison import PoisonWatch
@@ -135,8 +136,9 @@ async def work(
         )
         shared = SqlOwnership(on.store.shards, on.store.work)
         place = WorkerIdentity(slot, worker_slots, peers, shared, on.stack_parts.fault, config.does())
+        measures = on.store.database.measure, partial(measure_disk, run_dir_of(config), telemetry)
         duty_context = features.with_features(
-            chores_of(config, on.store, on.stack_parts, on.devices, on.dedup), grounds
+            chores_of(config, on.store, on.stack_parts, on.devices, on.dedup, measures), grounds
         )
         backlog = Backlog(config.limits.backlog, is_shared=len(config.apps) > 1)
         worker = Worker(context, place, duty_context, backlog)

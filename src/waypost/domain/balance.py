@@ -54,7 +54,8 @@ DROPPED: Final = "dropped:"
 _PENDING: Final = NotificationStatus.PENDING.value
 _DEDUPLICATED: Final = NotificationStatus.DEDUPLICATED.value
 _OPEN_NOTIFICATIONS: Final = (Waiting.SCHEDULED, Waiting.WAITING, Waiting.PROCESSING)
-_OPEN_DELIVERIES: Final = (Waiting.WAITING, Waiting.PARKED, Waiting.UNDER_WAY)
+OPEN_DELIVERIES: Final = (Waiting.WAITING, Waiting.PARKED, Waiting.UNDER_WAY)
+"""The places where deliveries wait that have not ended."""
 _OTHER_WORDS: Final = frozenset({*Count, _PENDING, _DEDUPLICATED})
 
 
@@ -185,7 +186,7 @@ def balance_of(seen: Seen) -> Balance:
     """Draw up the balance of what was seen."""
     counted = seen.counted
     notifications = {place: seen.notifications.get(place, 0) for place in _OPEN_NOTIFICATIONS}
-    deliveries = {place: seen.deliveries.get(place, 0) for place in _OPEN_DELIVERIES}
+    deliveries = {place: seen.deliveries.get(place, 0) for place in OPEN_DELIVERIES}
     accepted, recipients = counted.get(Count.ACCEPTED, 0), counted.get(Count.RECIPIENTS, 0)
     refused = counted.get(Count.REFUSED, 0) + counted.get(Count.CONFLICTING, 0)
     duplicates = counted.get(Count.REPEATED, 0) + counted.get(_DEDUPLICATED, 0)

@@ -23,7 +23,7 @@ from waypost.domain.backlog import Backlog, Full
 from waypost.domain.device import Device, Registration
 from waypost.domain.drafting import ContentCheck, Draft, draft, keys_of
 from waypost.domain.errors import ErrorCode, InvalidRequest, NotFound, Unavailable, WaypostError
-from waypost.domain.ids import AppId, CallerId, NotificationId, UserId
+from waypost.domain.ids import AppId, CallerId, NotificationId, UserId, format_id
 from waypost.domain.local_time import UTC_NAME, ChosenZone, ZoneReader
 from waypost.domain.notification import Lane, lane_of
 from waypost.domain.scope import Scope
@@ -34,7 +34,7 @@ from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Direct, Named
 from waypost.ports.pressure import CALM, Pressure
 from waypost.ports.work import Acceptance, Accepted, NewNotification, NotReplayable, Replay, Unwritten, Work
-from waypost.telemetry import Metric, Telemetry
+from waypost.telemetry import Event, Metric, Telemetry
 
 _SHED_FROM: Final = 0.5
 """The pressure from which submissions are refused that are not critical; the critical lane is refused from 1 on."""
@@ -229,10 +229,14 @@ class Intake(Struct, frozen=True):
     ) -> None:
         accepted: dict[Lane, int] = {}
         repeated = 0
+        tells_each = self.telemetry.wants(Event.NOTIFICATION_ACCEPTED)
         for made, result in zip(drafts, results, strict=True):
             if isinstance(result, Accepted) and isinstance(made, Draft):
                 lane = made.notification.lane
                 accepted[lane] = accepted.get(lane, 0) + 1
+                if tells_each and result.new:
+                    named = {"notification_id": format_id(result.id), "user_id": made.notification.user_id}
+                    self.telemetry.event(Event.NOTIFICATION_ACCEPTED, **named, app=app, lane=lane)
             elif isinstance(result, InvalidRequest):
                 self.telemetry.count(Metric.REFUSED, app=app, code=result.code)
             elif not isinstance(result, Unwritten):

@@ -130,6 +130,7 @@ class CredentialReloader:
             if ending(ends_at, now) is not None:
                 self._telemetry.event(Event.CREDENTIAL_ENDING, credential=name, days_left=days_left(ends_at, now))
         for name, at in self._rehearsals().items() if self._warns else ():
+            self._telemetry.gauge(Metric.CREDENTIAL_REHEARSED, at / SECOND_MS, credential=name)
             if (days_ago := (now - at) // DAY_MS) > REHEARSED_DAYS:
                 self._telemetry.event(Event.CREDENTIAL_UNREHEARSED, credential=name, days_ago=days_ago)
 

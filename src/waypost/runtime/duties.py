@@ -85,6 +85,8 @@ class DutyContext(Struct, frozen=True):
     ages: DeviceAges = DeviceAges()
     deletes_erased: bool = False
     """Whether nothing is left of an erased user's notifications."""
+    measures: Sequence[Callable[[], None]] = ()
+    """Functions that set gauges of what this process uses; each process calls them now and then."""
     drops: Mapping[str, Callable[[Instant], Awaitable[int]]] = {}
     """Functions that delete a page of old rows of a feature, by its name."""
 

@@ -11,13 +11,14 @@ from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery, is_expired
 from waypost.domain.ids import NotificationId, format_id
 from waypost.domain.notification import Lane
-from waypost.domain.outcome import Outcome, Taken, outcome_name
+from waypost.domain.outcome import Outcome, Taken
 from waypost.domain.settlement import Change, Expired, Unstarted
 from waypost.domain.time import SECOND_MS, Instant
 from waypost.pipeline.deliver import admit, intent_for, intent_lasts_ms, needs_intent
 from waypost.pipeline.route import Plan
 from waypost.pipeline.settle import change_of
 from waypost.ports.work import Lease, Settled, WorkItem
+from waypost.runtime.attempts import Attempts
 from waypost.runtime.concurrency import Concurrency, Handed
 from waypost.runtime.delivery_context import DeliveryContext
 from waypost.runtime.detours import Detours
@@ -38,7 +39,7 @@ class LaneLoop(LeaseLoop):
         self._rated = {name: gate.rate for name, gate in self._gates.items() if gate.rate is not None}
         self._detours = Detours.of(context.fallbacks, self._gates, context.rules)
         self._dispatches: dict[tuple[NotificationId, int], Dispatch] = {}
-        self._attempts: Counter[tuple[CredentialId, type[Outcome]]] = Counter()
+        self._attempts = Attempts(lane, context.telemetry)
         self._tells_rounds = context.telemetry.wants(Event.NOTIFICATION_PROCESSED)
         self._all_landed = asyncio.Event()
         self._all_landed.set()
@@ -56,10 +57,7 @@ class LaneLoop(LeaseLoop):
 
     def publish(self) -> None:
         """Count what was attempted since the last time."""
-        attempts, self._attempts = self._attempts, Counter()
-        for (credential, outcome), n in attempts.items():
-            provider = {"app": credential.app, "provider": credential.slot}
-            self._context.telemetry.count(Metric.ATTEMPTS, n, **provider, lane=self.lane, outcome=outcome_name(outcome))
+        self._attempts.publish()
 
     async def _start(self, lease: Lease, items: Sequence[WorkItem], found: Found) -> None:
         """Route *items* and hand what may go to the senders."""
@@ -176,7 +174,9 @@ class LaneLoop(LeaseLoop):
         rules, now, chance = context.rules[delivery.credential.app], context.clock.now(), context.jitter()
         detour = None if self._detours is None else self._detours.after(delivery, outcome, rest)
         dispatch.changes.append(change_of(delivery, outcome, rules, now, chance, handed.at, rest, detour))
-        self._attempts[delivery.credential, type(outcome)] += 1
+        notification = dispatch.plan.item.notification
+        since = notification.scheduled_at or notification.created_at
+        self._attempts.add(delivery.credential, outcome, now - since)
         dispatch.waiting -= 1
         dispatch.taken += isinstance(outcome, Taken)
         if dispatch.is_due:

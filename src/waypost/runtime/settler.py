@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 import msgspec
 
 from waypost.domain.delivery import FailureClass
-from waypost.domain.errors import Unavailable
+from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.domain.ids import NotificationId, format_id
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.progress import Stale
@@ -23,6 +23,8 @@ from waypost.telemetry import Event, Metric, Telemetry
 GATHER_S = 0.025
 """How long outcomes wait for company; those of a notification that is not over yet wait twice (the design: 50 ms)."""
 HOLD_RETRY_S = 0.25
+HELD_AFTER_S = 5.0
+"""Seconds for which a store may take to write before its outcomes count as held: most stores wait for themselves."""
 _UNRECORDED = "unrecorded"
 PART = 100
 """The most notifications in one operation of the store: a caller who wants to write waits for it."""
@@ -40,9 +42,13 @@ class Settler:
         """The dispatches that wait to be written; under True those that waited for more outcomes once."""
         self._due = asyncio.Event()
         self._writing = 0
+        self._flushes = 0
+        self._seen = (0, 0.0)
+        """The flush that was last seen to be under way, and since when."""
         self._idle = asyncio.Event()
         self._idle.set()
         self._held = False
+        self._tells_each = telemetry.wants(Event.DELIVERY_SETTLED)
         self.on_written: Callable[[Collection[Lane]], None] = lambda _: None
         self.store_fault: Callable[[], str | None] = lambda: None
         """The reason why the store takes no new work, None while it does."""
@@ -81,6 +87,7 @@ class Settler:
 
     async def _flush(self) -> None:
         dispatches, self._gathered = self._gathered, {}
+        self._flushes += 1
         self._due.clear()
         batches: dict[int, tuple[Lease, list[Settled]]] = {}
         for dispatch, has_waited in dispatches.items():
@@ -93,7 +100,6 @@ class Settler:
         parts = [(lease, part) for lease, settled in batches.values() for part in slices(settled, PART)]
         await asyncio.gather(*(self.write(lease, part) for lease, part in parts))
         self._writing = 0
-        self._telemetry.gauge(Metric.HELD_OUTCOMES, sum(len(dispatch.changes) for dispatch in self._gathered))
         if not self._gathered:
             self._idle.set()
         self.on_written({lease.lane for lease, _ in batches.values()})
@@ -105,13 +111,14 @@ class Settler:
                 stale = await self._work.settle(lease, settled)
                 break
             except Unavailable as away:
-                self._hold(away, len(settled))
+                self._hold(away.code, len(settled))
                 await asyncio.sleep(HOLD_RETRY_S)
             except Exception as surprise:  # noqa: BLE001 - a bug in one settlement must not stop the others
                 return await self._write_apart(lease, settled, surprise)
         if self._held:
             self._held = False
             self._telemetry.event(Event.OUTCOMES_RESUMED)
+            self._telemetry.gauge(Metric.HELD_OUTCOMES, 0)
         if stale:
             self._telemetry.count(Metric.STALE, len(stale))
             self._telemetry.event(Event.SETTLE_STALE, count=len(stale))
@@ -133,10 +140,19 @@ class Settler:
         await self.write(lease, [msgspec.structs.replace(one, changes=changes)])
         return one.refused()
 
-    def _hold(self, away: Unavailable, count: int) -> None:
+    def look(self, now_s: float) -> None:
+        """Look whether the store writes; outcomes that it has had for long are held, though it refused none."""
+        if not self._writing or self._seen[0] != self._flushes:
+            self._seen = (self._flushes, now_s)
+        elif now_s - self._seen[1] >= HELD_AFTER_S:
+            self._hold(self.store_fault() or ErrorCode.STORAGE_BUSY, self._writing)
+
+    def _hold(self, code: str, count: int) -> None:
+        """Report that *count* cannot be written, once; of how many that is so grows as others land meanwhile."""
         if not self._held:
             self._held = True
-            self._telemetry.event(Event.OUTCOMES_HELD, code=away.code, count=count)
+            self._telemetry.event(Event.OUTCOMES_HELD, code=code, count=count)
+        self._telemetry.gauge(Metric.HELD_OUTCOMES, max(count, self._writing + len(self._gathered)))
 
     def _note(self, lease: Lease, settled: Iterable[Settled], stale: Collection[tuple[NotificationId, int]]) -> None:
         """Count what was written, remember what was parked, and say which deliveries are dead letters now."""
@@ -144,6 +160,8 @@ class Settler:
         conditions: set[str] = set()
         for each in settled:
             for change in each.changes:
+                if self._tells_each and (each.notification.id, change.n) not in stale:
+                    self._say_settled(each.notification, change)
                 counts[each.notification.app, type(change.settlement)] += 1
                 match change.settlement:
                     case Parked(condition):
@@ -155,6 +173,18 @@ class Settler:
         for (app, settlement), n in counts.items():
             word = settlement.__name__.lower()
             self._telemetry.count(Metric.SETTLED, n, app=app, lane=lease.lane, settlement=word)
+
+    def _say_settled(self, notification: Notification, change: Change) -> None:
+        """Report what became of one attempt, or what was decided instead of one."""
+        code = getattr(change.settlement, "code", None)
+        self._telemetry.event(
+            Event.DELIVERY_SETTLED,
+            notification_id=format_id(notification.id),
+            n=change.n,
+            attempt=change.attempt,
+            settlement=type(change.settlement).__name__.lower(),
+            **({} if code is None else {"code": code}),
+        )
 
     def _say_dead(self, lane: Lane, notification: Notification, change: Change) -> None:
         code = change.settlement.code if isinstance(change.settlement, Dead | Forget) else None

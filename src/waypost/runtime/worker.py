@@ -36,6 +36,7 @@ SHARES_S = 0.5
 ATTEND_S = 1.0
 DEPTH_S = 1.0
 PARKED_S = 5.0
+USE_S = 5.0
 WRITTEN_TOPIC = "written"
 """The topic by which whoever reads the journal for all hears that there is something new in it."""
 WORK_TOPIC = "work"
@@ -64,6 +65,7 @@ class Worker:
         self._context = context
         self._work = duty_context.work
         self._place = place
+        self._measures = duty_context.measures
         self._parked = ParkedWork(context.gates, duty_context.work, context.routing.conditions)
         self._backlog = backlog
         self._delivers = not place.roles.isdisjoint((Role.WORKER, Role.DELIVERER))
@@ -143,7 +145,7 @@ class Worker:
         self._place.peers.tell(SHARDS_TOPIC)
 
     def _tickers(self) -> list[Coroutine[None, None, None]]:
-        tickers: list[Ticker] = [("depth", DEPTH_S, self._measure)]
+        tickers: list[Ticker] = [("depth", DEPTH_S, self._measure), ("use", USE_S, self._measure_use)]
         if self._delivers:
             lag = LagWatch(self._work, self._context.clock, self._context.telemetry)
             tickers.append(("lag", LAG_S, lag.measure))
@@ -213,6 +215,7 @@ class Worker:
             loop.wake()
 
     def _beat(self) -> None:
+        self._context.settler.look(self._context.clock.monotonic())
         if self._state in (WorkerState.READY, WorkerState.DEGRADED):
             self._state = WorkerState.DEGRADED if self._place.store_fault() else WorkerState.READY
         self._place.worker_slots.beat(self._place.slot, self._state, self._context.clock.monotonic())
@@ -247,6 +250,11 @@ class Worker:
             telemetry.gauge(Metric.IN_FLIGHT, in_flight, credential=str(credential))
         for credential, limit in self._context.gates.limits().items():
             telemetry.gauge(Metric.IN_FLIGHT_LIMIT, limit, credential=str(credential))
+
+    async def _measure_use(self) -> None:
+        """Publish how much is used of what there is so much of and no more."""
+        for measure in self._measures:
+            measure()
 
     async def _drain(self, server: Lifecycle, timeout_s: float) -> None:
         """Lease nothing more; end requests and deliveries in flight, and let the shards go, all within *timeout_s*."""

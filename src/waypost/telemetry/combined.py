@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from waypost.telemetry.events import Event
 from waypost.telemetry.metrics import Metric
 from waypost.telemetry.sink import Silent, Telemetry
@@ -37,3 +39,8 @@ class Combined:
         """See Telemetry."""
         for sink in self._metrics:
             sink.observe(metric, value, **labels)
+
+    def observe_all(self, metric: Metric, values: Sequence[float], /, **labels: str) -> None:
+        """See Telemetry."""
+        for sink in self._metrics:
+            sink.observe_all(metric, values, **labels)

@@ -53,6 +53,12 @@ class Metric(Enum):
         ("app", "lane", "provider", "outcome"),
         "Attempts, by what the provider answered",
     )
+    FAILED_ATTEMPTS = (
+        "waypost_failed_attempts_total",
+        MetricKind.COUNTER,
+        ("app", "provider", "code"),
+        "Attempts that the provider did not take, by the code of its answer",
+    )
     SETTLED = (
         "waypost_settled_total",
         MetricKind.COUNTER,
@@ -67,6 +73,12 @@ class Metric(Enum):
         ("lane",),
         "From accept to the first hand-over to a provider",
     )
+    DELIVERY_SECONDS = (
+        "waypost_delivery_seconds",
+        MetricKind.HISTOGRAM,
+        ("lane",),
+        "From accept, or the scheduled time, to the provider taking it",
+    )
     PROVIDER_SECONDS = (
         "waypost_provider_seconds",
         MetricKind.HISTOGRAM,
@@ -75,6 +87,17 @@ class Metric(Enum):
     )
     COMMIT_SECONDS = ("waypost_commit_seconds", MetricKind.HISTOGRAM, (), "Time of one group commit")
     COMMIT_ROWS = ("waypost_commit_operations", MetricKind.HISTOGRAM, (), "Operations in one group commit")
+    STORE_SECONDS = (
+        "waypost_store_seconds",
+        MetricKind.HISTOGRAM,
+        ("query",),
+        "Time of one read of the store, or of all operations of a kind in one commit",
+    )
+    STORE_POOL = ("waypost_store_pool", MetricKind.GAUGE, ("pool",), "Connections to the store that may read at once")
+    STORE_POOL_BUSY = ("waypost_store_pool_busy", MetricKind.GAUGE, ("pool",), "Connections that are reading")
+    STORE_POOL_WAITING = ("waypost_store_pool_waiting", MetricKind.GAUGE, ("pool",), "Reads that wait for a connection")
+    DISK_SIZE = ("waypost_disk_size_bytes", MetricKind.MAXIMUM, (), "Size of the disk that Waypost writes to")
+    DISK_FREE = ("waypost_disk_free_bytes", MetricKind.MAXIMUM, (), "Room that is left on it")
     LIVE_CONNECTIONS = ("waypost_live_connections", MetricKind.GAUGE, (), "Live connections that follow a feed")
     DEPTH = ("waypost_queue_depth", MetricKind.GAUGE, ("lane",), "Items leasable now")
     OPEN = (
@@ -120,7 +143,19 @@ class Metric(Enum):
         ("line",),
         "By how much a line of the balance does not add up, all apps and lanes together",
     )
-    HELD_OUTCOMES = ("waypost_held_outcomes", MetricKind.GAUGE, (), "Outcomes waiting to be written")
+    OPEN_DELIVERIES = (
+        "waypost_open_deliveries",
+        MetricKind.MAXIMUM,
+        ("lane", "place"),
+        "Deliveries on record that have not ended: those that wait for another attempt, are parked or under way",
+    )
+    LEDGER_BEHIND = (
+        "waypost_ledger_behind_seconds",
+        MetricKind.MAXIMUM,
+        (),
+        "Age of what the log holds and the ledger does not have yet",
+    )
+    HELD_OUTCOMES = ("waypost_held_outcomes", MetricKind.GAUGE, (), "Outcomes that cannot be written")
     BREAKER = ("waypost_breaker_open", MetricKind.GAUGE, ("credential",), "1 while a breaker is not closed")
     SCOPES = (
         "waypost_scopes_open",
@@ -139,6 +174,12 @@ class Metric(Enum):
         MetricKind.GAUGE,
         ("credential",),
         "When a credential or certificate ends, UNIX time",
+    )
+    CREDENTIAL_REHEARSED = (
+        "waypost_credential_rehearsed_timestamp_seconds",
+        MetricKind.GAUGE,
+        ("credential",),
+        "When the renewal of a credential was last rehearsed, UNIX time",
     )
     CONNECTIONS = ("waypost_connections", MetricKind.GAUGE, ("credential",), "Open provider connections")
     CACHE_LOOKUPS = (
@@ -174,6 +215,12 @@ class Metric(Enum):
         MetricKind.COUNTER,
         ("app", "event"),
         "Notifications sent, delivered, read, opened and acted on",
+    )
+    DEVICES_PER_USER = (
+        "waypost_devices_per_user",
+        MetricKind.MAXIMUM,
+        ("app", "of"),
+        "Active devices of a user who has some: the average and high percentiles",
     )
     EVICTED = ("waypost_tokens_evicted_total", MetricKind.COUNTER, (), "Dead tokens deactivated")
     SHARDS = ("waypost_shards_owned", MetricKind.GAUGE, (), "Shards owned, 64 in all")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
-import yaml
 
+from scripts.observability.alerts import ALERTS
 from tests.contract.registries import Keyspace, wake_ups_closed
 from tests.shows import shows
 from tests.unit.adapters.noted import Noted
@@ -86,6 +85,5 @@ async def test_a_real_cluster_lists_its_nodes(cassandra_hosts: tuple[str, ...]) 
 
 @shows("S1-124")
 def test_an_alert_stands_on_two() -> None:
-    rules = yaml.safe_load(Path("deploy/prometheus/alerts.yaml").read_text())["groups"][0]["rules"]
-    (alert,) = [rule for rule in rules if Metric.REGISTRY_NODES_AWAY.label in rule["expr"]]
-    assert (alert["expr"], alert["labels"]["severity"]) == (f"{Metric.REGISTRY_NODES_AWAY.label} >= 2", "critical")
+    (alert,) = [alert for alert in ALERTS if Metric.REGISTRY_NODES_AWAY.label in alert.expression]
+    assert (alert.expression, alert.severity) == (f"{Metric.REGISTRY_NODES_AWAY.label} >= 2", "critical")

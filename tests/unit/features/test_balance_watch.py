@@ -29,9 +29,9 @@ class Told(Silent):
         self.events.append((event, fields))
 
     def gauge(self, metric: Metric, value: float, /, **labels: str) -> None:
-        """Keep the last value."""
-        assert metric is Metric.BALANCE_DIFFERENCE
-        self.gauges[labels["line"]] = value
+        """Keep the last value of each line."""
+        if metric is Metric.BALANCE_DIFFERENCE:
+            self.gauges[labels["line"]] = value
 
 
 def sheet(**counted: int) -> Sheet:

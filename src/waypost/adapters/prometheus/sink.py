@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections import Counter as Counted
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -76,6 +78,15 @@ class PrometheusSink(Silent):
         assert isinstance(series, Histogram)
         series.observe(value)
 
+    def observe_all(self, metric: Metric, values: Sequence[float], /, **labels: str) -> None:
+        """Record many values of a histogram at once: each of its numbers is written once for all of them."""
+        series = self._labelled(metric, labels)
+        assert isinstance(series, Histogram)
+        bounds = buckets_of(metric)
+        series._sum.inc(sum(values))
+        for bucket, n in Counted(bisect_left(bounds, value) for value in values).items():
+            series._buckets[bucket].inc(n)
+
     def render(self) -> bytes:
         """Render all workers' values in the Prometheus text format; reads files."""
         registry = CollectorRegistry()
@@ -102,8 +113,12 @@ def _declared(metric: Metric, registry: CollectorRegistry) -> _Series:
         case MetricKind.MAXIMUM:
             return Gauge(metric.label, metric.meaning, metric.labels, registry=registry, multiprocess_mode="livemax")
         case MetricKind.HISTOGRAM:
-            buckets = SECONDS if metric.label.endswith("_seconds") else COUNTS
-            return Histogram(metric.label, metric.meaning, metric.labels, registry=registry, buckets=buckets)
+            return Histogram(metric.label, metric.meaning, metric.labels, registry=registry, buckets=buckets_of(metric))
+
+
+def buckets_of(metric: Metric) -> Sequence[float]:
+    """Return the upper bounds of a histogram's buckets; beyond the last one there is one more."""
+    return SECONDS if metric.label.endswith("_seconds") else COUNTS
 
 
 def _reserve(directory: Path) -> None:

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from waypost.domain.balance import Line, Place, Sheet
-from waypost.domain.time import MINUTE_MS, Instant
+from waypost.domain.balance import OPEN_DELIVERIES, Line, Place, Sheet
+from waypost.domain.notification import Lane
+from waypost.domain.time import MINUTE_MS, SECOND_MS, Instant
 from waypost.ports.balance import BalanceSheet
 from waypost.ports.clock import Clock
 from waypost.telemetry import Event, Metric, Telemetry
@@ -46,6 +47,7 @@ class BalanceWatch:
         by_line: Counter[Line] = Counter()
         for (_, line), n in off.items():
             by_line[line] += abs(n)
+        self._measure(sheet, now)
         for line in Line:
             self._telemetry.gauge(Metric.BALANCE_DIFFERENCE, by_line[line], line=line)
         for what in self._told - off.keys():
@@ -58,3 +60,12 @@ class BalanceWatch:
                 self._told.add(what)
                 (app, lane), line = what
                 self._telemetry.event(Event.BALANCE_OFF, app=app, lane=lane, line=line, difference=n)
+
+    def _measure(self, sheet: Sheet, now: Instant) -> None:
+        """Set the gauges of what is open, which the look has found anyway, and of how far behind the look was."""
+        still_open = Counter({(lane, place): 0 for lane in Lane for place in OPEN_DELIVERIES})
+        for (_, lane), each in sheet.balances.items():
+            still_open.update({(lane, place): n for place, n in each.deliveries.open.items()})
+        for (lane, place), n in still_open.items():
+            self._telemetry.gauge(Metric.OPEN_DELIVERIES, n, lane=lane, place=place)
+        self._telemetry.gauge(Metric.LEDGER_BEHIND, max(0, now - sheet.at) / SECOND_MS)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
+import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from waypost.domain.time import Instant
@@ -16,8 +15,10 @@ from waypost.stores.sql.engine import Engine
 from waypost.stores.sql.engines import engine_of
 from waypost.stores.sql.faults import StoreFault, refusal
 from waypost.stores.sql.group_commit import GroupCommit
+from waypost.stores.sql.read_pool import ReadPool, name_of
 from waypost.stores.sql.settings import SqlSettings
 from waypost.stores.sql.state import StoreState
+from waypost.telemetry.metrics import Metric
 from waypost.telemetry.sink import Telemetry
 
 T = TypeVar("T")
@@ -36,8 +37,8 @@ class Database:
         self.loop_reader: Connection | None = None if engine.is_remote else engine.open_reader()
         """The reader on the event loop, for reads proven short, where a read is no round trip."""
         self.commits = GroupCommit(self._writer, settings, clock=clock, telemetry=telemetry)
-        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="waypost-reader")
-        self._router = ThreadPoolExecutor(1, thread_name_prefix="waypost-router")
+        self._readers = ReadPool("reader", _READERS, self._read, telemetry)
+        self._router = ReadPool("router", 1, self._read, telemetry)
         self._local = threading.local()
         self._opened: list[Connection] = []
         self._closed = False
@@ -49,11 +50,11 @@ class Database:
 
     async def read(self, query: Callable[[Connection], T]) -> T:
         """Run *query* in a reader thread; it must leave no cursor open."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, query)
+        return await self._readers.run(query)
 
     async def read_to_route(self, query: Callable[[Connection], T]) -> T:
         """Run *query* in the thread that reads for deliveries alone: nobody's search makes them wait."""
-        return await asyncio.get_running_loop().run_in_executor(self._router, self._read, query)
+        return await self._router.run(query)
 
     async def read_to_lease(self, query: Callable[[Connection], T]) -> T:
         """Run *query* on the event loop, without a pause, or where that would be a round trip as ``read_to_route``.
@@ -62,10 +63,18 @@ class Database:
         """
         if self.loop_reader is None:
             return await self.read_to_route(query)
+        started = time.monotonic()
         try:
-            return query(self.loop_reader)
+            found = query(self.loop_reader)
         except Exception as error:
             raise self._refusal_of(error) from error
+        self.telemetry.observe(Metric.STORE_SECONDS, time.monotonic() - started, query=name_of(query))
+        return found
+
+    def measure(self) -> None:
+        """Tell how busy the connections are that read."""
+        self._readers.measure()
+        self._router.measure()
 
     def _read(self, query: Callable[[Connection], T]) -> T:
         if self.state is StoreState.AWAY:
@@ -110,8 +119,8 @@ class Database:
             return
         self._closed = True
         await self.commits.stop()
-        await asyncio.to_thread(self._readers.shutdown)
-        await asyncio.to_thread(self._router.shutdown)
+        await self._readers.close()
+        await self._router.close()
         for connection in self._opened:
             connection.close()
         if self.loop_reader is not None:

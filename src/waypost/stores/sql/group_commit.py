@@ -79,6 +79,8 @@ class GroupCommit:
         self._held = 0
         self._seconds = 0.0
         self._operations = 0
+        self._took: list[tuple[str, float]] = []
+        """The seconds that the operations of each kind took, in what was tried of this commit."""
         self._thread = threading.Thread(target=self._run, name="waypost-writer", daemon=True)
         self.state = StoreState.OK
         self._look()
@@ -231,7 +233,9 @@ class GroupCommit:
         try:
             transaction = Transaction(self._writer.connection, self._clock.now(), self.fence)
             for kind, members in sorted(kinds.items(), key=_asks_first):
+                began = time.monotonic()
                 results = kind.run(transaction, [queued.op for queued in members])
+                self._took.append((kind.name, time.monotonic() - began))
                 answers += zip((queued.future for queued in members), results, strict=True)
             transaction.finish()
             self._writer.commit()
@@ -288,8 +292,9 @@ class GroupCommit:
 
     def _deliver(self) -> None:
         answers, self._answers = self._answers, []
+        took, self._took = self._took, []
         if answers or self._operations:
-            self._call_loop(self._resolve, answers, self._seconds, self._operations)
+            self._call_loop(self._resolve, answers, self._seconds, self._operations, took)
 
     def _call_loop(self, callback: Callable[..., object], *arguments: Any) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits for an answer any more
@@ -306,7 +311,9 @@ class GroupCommit:
         for listener in self._listeners:
             listener(state)
 
-    def _resolve(self, answers: Sequence[_Answer], seconds: float, operations: int) -> None:
+    def _resolve(
+        self, answers: Sequence[_Answer], seconds: float, operations: int, took: Sequence[tuple[str, float]]
+    ) -> None:
         """Answer a commit's operations, the one time that it wakes the loop."""
         for future, result in answers:
             if future.done():
@@ -318,3 +325,5 @@ class GroupCommit:
         if operations:
             self._telemetry.observe(Metric.COMMIT_SECONDS, seconds)
             self._telemetry.observe(Metric.COMMIT_ROWS, operations)
+            for query, its_seconds in took:
+                self._telemetry.observe(Metric.STORE_SECONDS, its_seconds, query=query)

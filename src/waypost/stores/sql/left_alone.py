@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from waypost.domain.ids import NotificationId
+from waypost.domain.ids import NotificationId, format_id
 from waypost.stores.sql.database import Database
 from waypost.telemetry.events import Event
 
@@ -28,7 +28,8 @@ class LeftAlone:
         for notification_id, n in parts:
             if (notification_id, n) not in self._parts:
                 self._parts.add((notification_id, n))
-                self._database.telemetry.event(Event.NOTIFICATION_NEWER, notification_id=notification_id.hex(), n=n)
+                named = format_id(notification_id)
+                self._database.telemetry.event(Event.NOTIFICATION_NEWER, notification_id=named, n=n)
 
     def clear(self) -> None:
         """Look at all of them again: a newer version may have been at work."""

@@ -1,0 +1,1 @@
+"""What operators load into Prometheus and Grafana, written from the metrics that there are."""
