@@ -109,6 +109,10 @@ async def test_a_change_counts_in_the_next_notification_of_every_process(ledger_
     await here.ground.store.profiles.change(DEMO, ANN, zone, NOW)
     known = await there.knows()
     assert known is not None and known.zone.key == "Asia/Tokyo"
+    zone = ProfileChange(named=frozenset({"time_zone"}), time_zone="America/Lima")
+    await here.ground.store.profiles.change_many(DEMO, [(ANN, zone)], NOW)
+    known = await there.knows()
+    assert known is not None and known.zone.key == "America/Lima"
     await here.ground.store.preferences.erase(DEMO, ANN, NOW)
     assert await there.knows() is None
 

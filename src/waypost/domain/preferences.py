@@ -156,6 +156,8 @@ def wants(said: Preferences, kind: str | None, settings: TypeSettings, channel: 
 
     What is turned off as a whole is off. Of a type, the choice about its channel counts first.
     """
+    if said is NOTHING_SAID:  # as most users have
+        return settings.enabled and (not settings.channels or channel in settings.channels)
     if not said.enabled or not said.channels.get(channel, True):
         return False
     choice = said.types.get(kind, _NO_CHOICE) if kind is not None else _NO_CHOICE

@@ -29,7 +29,7 @@ from waypost.domain.routing import Candidate, Deferred, Noted, Question, Rule, V
 from waypost.domain.settlement import Suppressed
 from waypost.domain.time import MINUTE_MS
 from waypost.features.parts import Ground
-from waypost.features.preferences.knowing import Known, KnownUsers, User
+from waypost.features.preferences.knowing import Known, KnownUsers
 from waypost.features.preferences.settings import links_of
 
 FEATURE: Final = "preferences"
@@ -82,17 +82,15 @@ def is_declared(config: Config) -> bool:
 async def decide(ground: Ground, notifications: Sequence[Notification]) -> Sequence[Facts | None]:
     """Read what decides about each of *notifications*; None where nothing does."""
     apps = ground.config.apps
-    meant = [_is_meant(each, apps[each.app]) for each in notifications]
-    users: dict[User, None] = {
-        (each.app, each.user_id): None for each, is_meant in zip(notifications, meant, strict=True) if is_meant
-    }
-    if not users:
+    users = [(each.app, each.user_id) if _is_meant(each, apps[each.app]) else None for each in notifications]
+    meant = dict.fromkeys(user for user in users if user is not None)
+    if not meant:
         return [None] * len(notifications)
     memory, links = {} if ground.memory is None else ground.memory, links_of(ground.config)
-    known = await memory.setdefault(KnownUsers, KnownUsers()).of(ground, users)
+    known = await memory.setdefault(KnownUsers, KnownUsers()).of(ground, meant)
     found = [
-        _facts(each, apps[each.app], known[each.app, each.user_id], links) if is_meant else None
-        for each, is_meant in zip(notifications, meant, strict=True)
+        None if user is None else _facts(each, apps[each.app], known[user], links)
+        for each, user in zip(notifications, users, strict=True)
     ]
     return found if ground.memory is not None else await _looked(ground, notifications, found)
 

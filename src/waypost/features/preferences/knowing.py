@@ -49,9 +49,8 @@ class KnownUsers:
         oldest_s = ground.clock.monotonic() - KEPT_S
         get = self._known.get
         found = {user: known for user in users if (known := get(user)) is not None and known.read_s > oldest_s}
-        missing = [user for user in users if user not in found]
-        if missing:
-            read = await _read(ground, missing)
+        if len(found) < len(users):
+            read = await _read(ground, [user for user in users if user not in found])
             found |= read
             if self._seen == changes.n:  # else some of them may have changed after they were read
                 self._keep(read)

@@ -113,7 +113,8 @@ def _change_page(
 ) -> list[int]:
     """Read the profiles of a page at once, and write those that changed at once, in the order of their keys."""
     users = {user for user, _ in changes}
-    now = _profiles(connection, app, sorted(users))
+    before = _profiles(connection, app, sorted(users))
+    now = dict(before)
     refused: list[int] = []
     for n, (user, change) in enumerate(changes):
         profile = changed(now.get(user, NOBODY), change)
@@ -121,6 +122,9 @@ def _change_page(
             refused.append(n)
         else:
             now[user] = profile
+    moved = [user for user, each in sorted(now.items()) if each.time_zone != before.get(user, NOBODY).time_zone]
+    if moved:
+        note_changes(connection, [(app, user) for user in moved])
     rows = [
         (app, user, each.locale, each.time_zone, _encode(each.attributes).decode(), at)
         for user, each in sorted(now.items())
