@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 import pytest_asyncio
 from msgspec.structs import replace
@@ -31,7 +32,7 @@ from waypost.ports.analytics import CountQuery
 from waypost.ports.erasure import Erasure
 from waypost.ports.work import Settled
 from waypost.stores.sql.store import Store
-from waypost.stores.sql.transaction import Transaction
+from waypost.stores.sql.transaction import OperationKind, Transaction
 
 pytestmark = pytest.mark.asyncio
 
@@ -157,6 +158,25 @@ async def test_counts_are_told_apart_by_type_channel_and_platform(counting: Coun
     assert await counting.sums(by="channel") == {"apns sent": (2, 1), "inapp sent": (1, 1)}
     assert await counting.sums(filters={"type": "promotion"}) == {"sent": (2, 1)}
     assert await counting.sums(filters={"type": "promotion", "channel": "inapp"}) == {}
+
+
+async def test_a_template_is_counted_with_its_version_and_what_nobody_can_read_without_labels(
+    counting: Counting,
+) -> None:
+    said = {"title": "Hello", "type": "promotion", "template": {"name": "welcome", "version": 3}}
+    bodies = [msgspec.msgpack.encode(said), b"\xc1"]
+
+    def write(transaction: Transaction, ops: Sequence[None]) -> list[None]:
+        rows = transaction.connection.execute("SELECT seq FROM content ORDER BY seq").fetchall()
+        for (seq,), body in zip(rows, bodies, strict=True):
+            transaction.connection.execute("UPDATE content SET body = ? WHERE seq = ?", (body, seq))
+        return [None] * len(ops)
+
+    for _ in bodies:
+        await counting.send(notification(counting.bench.now))
+    await counting.store.database.commits.submit(OperationKind("write", write, durable=False), None)
+    await counting.count()
+    assert await counting.sums(by="template") == {"welcome@3 sent": (2, 1), " sent": (2, 1)}
 
 
 async def test_two_who_read_the_same_rows_count_them_once(counting: Counting) -> None:

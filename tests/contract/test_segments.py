@@ -50,6 +50,7 @@ async def test_sql_chooses_whom_plain_python_chooses(opened: Store, monkeypatch:
         counted = await opened.segments.count(APP, chosen, NOW, USERS)
         assert list(counted.examples) == wanted, msgspec.json.encode(chosen)
         assert counted.count == len(wanted)
+        assert list(await opened.segments.first(APP, chosen, NOW, 7)) == wanted[:7]
         middle = sorted(users)[USERS // 2]
         assert await in_range(opened, chosen, "", middle) == [user for user in wanted if user <= middle]
         assert await in_range(opened, chosen, middle, "\U0010ffff") == [user for user in wanted if user > middle]

@@ -128,3 +128,7 @@ class MemorySegments:
         users = self.users.get(app, {})
         found = sorted(user for user, known in users.items() if chooses(filter_, known, now))
         return Counted(len(found), len(users), tuple(found[:examples]))
+
+    async def first(self, app: AppId, filter_: Filter, now: Instant, n: int) -> Sequence[UserId]:
+        """See Segments."""
+        return (await self.count(app, filter_, now, n)).examples

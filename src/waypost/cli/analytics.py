@@ -114,16 +114,18 @@ def events(client: Client, as_json: bool, as_csv: bool, **asked: str | None) -> 
 
 @analytics.command("best-hour", short_help="Show when to send to a user.")
 @click.argument("user_id")
+@click.option("--segment", help="The segment that the user counts as one of while too little is known of the user.")
 @api_options
 @as_json_option
-def best_hour(client: Client, user_id: str, as_json: bool) -> None:
+def best_hour(client: Client, user_id: str, segment: str | None, as_json: bool) -> None:
     """Show the hour of the day in which a user opens most of what is sent, in the user's time zone.
 
     \b
     Examples:
       waypost analytics best-hour user-42
+      waypost analytics best-hour user-42 --segment new-customers
     """
-    answer = client.best_hour(user_id)
+    answer = client.best_hour(user_id, segment=segment)
     if as_json:
         print_json(answer)
     elif answer["hour"] is None:

@@ -304,9 +304,9 @@ class AsyncClient:
         answer: Json = await self._answer(calls.analytics(question, **query))
         return answer
 
-    async def best_hour(self, user_id: str) -> Json:
-        """Name the hour of the day in which a user opens most of what is sent."""
-        answer: Json = await self._answer(calls.best_hour(user_id))
+    async def best_hour(self, user_id: str, **query: str | int | None) -> Json:
+        """Name the hour of the day in which a user opens most of what is sent (segment)."""
+        answer: Json = await self._answer(calls.best_hour(user_id, **query))
         return answer
 
     async def retry_alert(self, notification_id: str) -> Json:

@@ -316,9 +316,9 @@ class Client:
         answer: Json = self._answer(calls.analytics(question, **query))
         return answer
 
-    def best_hour(self, user_id: str) -> Json:
-        """Name the hour of the day in which a user opens most of what is sent."""
-        answer: Json = self._answer(calls.best_hour(user_id))
+    def best_hour(self, user_id: str, **query: str | int | None) -> Json:
+        """Name the hour of the day in which a user opens most of what is sent (segment)."""
+        answer: Json = self._answer(calls.best_hour(user_id, **query))
         return answer
 
     def retry_alert(self, notification_id: str) -> Json:

@@ -284,9 +284,9 @@ def analytics(question: str, **query: str | int | None) -> ClientRequest:
     return ClientRequest("GET", f"/v1/analytics/{question}" + _query(query))
 
 
-def best_hour(user_id: str) -> ClientRequest:
-    """Ask in which hour of the day to send to a user."""
-    return ClientRequest("GET", f"/v1/users/{_part(user_id)}/best-hour")
+def best_hour(user_id: str, **query: str | int | None) -> ClientRequest:
+    """Ask in which hour of the day to send to a user (segment)."""
+    return ClientRequest("GET", f"/v1/users/{_part(user_id)}/best-hour" + _query(query))
 
 
 def retry_alert(notification_id: str) -> ClientRequest:

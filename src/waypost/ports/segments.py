@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -49,4 +50,8 @@ class Segments(Protocol):
 
     async def count(self, app: AppId, filter_: Filter, now: Instant, examples: int) -> Counted:
         """Count whom *filter_* chooses at *now*, page by page: who changes meanwhile may be counted or not."""
+        ...
+
+    async def first(self, app: AppId, filter_: Filter, now: Instant, n: int) -> Sequence[UserId]:
+        """Return the first *n* users by id whom *filter_* chooses at *now*, and read no further than to them."""
         ...

@@ -144,6 +144,11 @@ async def test_the_best_hour_is_the_users_own_or_that_of_all() -> None:
         await _count(service)
         ada = await _asked(client, "/v1/users/ada/best-hour")
         assert (ada["hour"] - 18, ada["based_on"], ada["rate"]) in {(1, "user", 1.0), (2, "user", 1.0)}
+        bobs = {"filter": {"event": {"name": "read"}}}
+        assert (await client.put("/v1/segments/readers", json=bobs)).status_code in {200, 201, 204}
+        assert (await client.get("/v1/users/nobody/best-hour?segment=nobodies")).status_code == 404
+        like = await _asked(client, "/v1/users/nobody/best-hour?segment=readers")
+        assert (like["based_on"], like["rate"]) == ("segment", 1.0)
         nobody = await _asked(client, "/v1/users/nobody/best-hour")
         assert (nobody["zone"], nobody["based_on"], nobody["rate"]) == ("UTC", "app", 1.0)
         assert nobody["hour"] in {9, 18}

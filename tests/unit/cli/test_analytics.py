@@ -35,7 +35,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     monkeypatch.setattr(
         Client,
         Client.best_hour.__name__,
-        lambda _client, user_id: {"hour": 9, "zone": "UTC", "based_on": "app", "rate": 0.5},
+        lambda _client, user_id, segment: {"hour": 9, "zone": "UTC", "based_on": "app", "rate": 0.5},
     )
     monkeypatch.setenv("WAYPOST_API_KEY", "wp_any")
     return questions

@@ -55,6 +55,15 @@ PlatformGiven = Annotated[str | None, _only("platform")]
 CampaignGiven = Annotated[str | None, _only("campaign: its name, or the id of a bulk job without one")]
 VariantGiven = Annotated[str | None, _only("variant of the campaign")]
 TemplateGiven = Annotated[str | None, _only("template and version")]
+SegmentGiven = Annotated[
+    str | None,
+    QueryParameter(
+        max_length=128,
+        pattern=NO_CONTROLS,
+        description="The segment that the user counts as one of while too little is known of the user.",
+        required=False,
+    ),
+]
 NameGiven = Annotated[str | None, _only("name")]
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Final
 
 from litestar import Response, get
 from msgspec import Meta, Struct
 
 from waypost.domain.best_hour import BasedOn
+from waypost.domain.errors import ErrorCode, NotFound
+from waypost.domain.ids import UserId
 from waypost.domain.profile import zone_of
 from waypost.domain.time import isoformat
 from waypost.domain.tracked import NotificationEvent
@@ -25,6 +28,7 @@ from waypost.features.analytics.parameters import (
     NameGiven,
     OfGiven,
     PlatformGiven,
+    SegmentGiven,
     SinceGiven,
     TemplateGiven,
     TypeGiven,
@@ -39,6 +43,8 @@ from waypost.pipeline.best_hours import CountedHours
 from waypost.ports.analytics import CountQuery, EventQuery
 
 _E = NotificationEvent
+MEMBERS: Final = 200
+"""The users of a segment that are looked at: so many tell the hour of all."""
 Rate = Annotated[float | None, Meta(description="From 0 to 1; null where nothing was sent.")]
 Since = Annotated[Timestamp, Meta(description="The first moment that is looked at.")]
 Until = Annotated[Timestamp, Meta(description="The moment before which it ends.")]
@@ -219,17 +225,27 @@ async def events(
     tags=["Analytics"],
     summary="Tell when to send to a user",
     operation_id="getBestHour",
-    opt=speaks({200: BestHourView}, READS),
+    opt=speaks({200: BestHourView}, READS, codes=(ErrorCode.NOT_FOUND,)),
 )
-async def best_hour(request: Call, user_id: PathIdentity) -> Response[bytes]:
-    """Name the hour of the highest open rate, in the user's time zone: the user's own, or that of the app's users."""
+async def best_hour(request: Call, user_id: PathIdentity, segment: SegmentGiven = None) -> Response[bytes]:
+    """Name the hour of the highest open rate, in the user's zone: the user's own, else a segment's, else the app's."""
     app, user, store = request.user.app, user_in(request.user, user_id), _ground(request).store
     profile = (await store.profiles.of(app, [user])).get(user)
     zone = zone_of(None if profile is None else profile.time_zone)
-    found = (await CountedHours(store.analytics, api_of(request).clock).of(app, {user: zone})).get(user)
+    like = () if segment is None else await _members(request, segment)
+    found = (await CountedHours(store.analytics, api_of(request).clock).of(app, {user: zone}, like)).get(user)
     if found is None:
         return answer(200, BestHourView(None, zone.key, None, None))
     return answer(200, BestHourView(found.hour, zone.key, found.based_on, round(found.rate, 4)))
+
+
+async def _members(request: Call, segment: str) -> Sequence[UserId]:
+    """Return the first users of a segment, who stand for all; NotFound where there is none of that name."""
+    segments, app = _ground(request).store.segments, request.user.app
+    found = await segments.find(app, segment)
+    if found is None:
+        raise NotFound("no such segment")
+    return await segments.first(app, found.filter, api_of(request).clock.now(), MEMBERS)
 
 
 def _steps(sums: Sums) -> tuple[FunnelStep, ...]:

@@ -107,6 +107,7 @@ class _Said(Struct, frozen=True):
     type: Any = None
     campaign: Any = None
     variant: Any = None
+    template: Any = None
 
 
 class _Row(NamedTuple):
@@ -273,7 +274,7 @@ def _labels(connection: Connection, rows: Sequence[_Row]) -> dict[NotificationId
 
 def _labels_of(row: _Row, said: _Said, job: str) -> Labels:
     variant = said.variant if row.job is None else _variant_in(row.variables)
-    return Labels(_text(said.type), _text(said.campaign) or job, _text(variant))
+    return Labels(_text(said.type), _text(said.campaign) or job, _text(variant), _template(said.template))
 
 
 def _variant_in(variables: bytes | None) -> str | None:
@@ -289,6 +290,11 @@ def _read(body: bytes) -> _Said:
         return _said(body)
     except msgspec.MsgspecError:
         return _NOTHING
+
+
+def _template(used: Any) -> str:
+    """Name a template with its version."""
+    return f"{used.get('name')}@{used.get('version')}" if isinstance(used, dict) else ""
 
 
 def _text(value: Any) -> str:

@@ -85,6 +85,15 @@ class SqlSegments:
             after = page.last
         return counted
 
+    async def first(self, app: AppId, filter_: Filter, now: Instant, n: int) -> Sequence[UserId]:
+        """See Segments."""
+        found: tuple[UserId, ...] = ()
+        after: str | None = ""
+        while after is not None and len(found) < n:
+            page = await self._database.read(partial(_count_page, app, filter_, now, after, n - len(found)))
+            found, after = found + page.examples, page.last
+        return found
+
 
 class _Page(Struct, frozen=True):
     matches: int
