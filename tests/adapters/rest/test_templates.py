@@ -157,6 +157,15 @@ async def test_devices_of_one_language_share_one_rendering() -> None:
         assert [messages[f"ann-{n}"].content.title for n in (0, 2)] == ["Cześć Ann", "Olá Ann"]
 
 
+async def test_a_template_knows_the_variant() -> None:
+    async with served() as (service, client):
+        await published(client, CONTENT | {"channels": {"default": {"title": "{{ name }} in {{ variant }}"}}})
+        await register(service, "ann", None)
+        await accept(client, naming(campaign="spring", variants=[{"name": "b"}]))
+        (message,) = (await said(service)).values()
+        assert message.content.title == "Ann in b"
+
+
 async def test_what_was_accepted_says_the_version_of_then() -> None:
     async with served() as (service, client):
         await published(client)
@@ -183,6 +192,7 @@ async def test_what_was_accepted_says_the_version_of_then() -> None:
         ({"kind": "silent"}, "invalid_request", "template"),
         ({"variables": {"name": "Ann", "deep": [[]] * 1 + [9**30]}}, "invalid_request", "variables"),
         ({"template": None}, "invalid_request", "title"),
+        ({"campaign": "c", "variants": [{"name": "a", "title": "x"}]}, "invalid_request", "variants"),
     ],
 )
 async def test_what_a_template_cannot_say_is_refused_by_name(fields: dict[str, Any], code: str, path: str) -> None:
