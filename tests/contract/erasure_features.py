@@ -13,12 +13,13 @@ from zoneinfo import ZoneInfo
 from msgspec.structs import replace
 
 from tests.contract import bulk_bench
-from tests.contract.bench import APP, CALLER, Bench, marking
+from tests.contract.bench import APP, CALLER, Bench, marking, notification
 from tests.contract.sql import SqlUnderTest
 from waypost.domain.bulk import Recipient
 from waypost.domain.bulk_submission import BulkMessage
 from waypost.domain.campaign import Campaign, CampaignSubmission
 from waypost.domain.capping import EVERYTHING, Capped, Claim
+from waypost.domain.content import Content, TemplateUse
 from waypost.domain.device import EMAIL, PHONE
 from waypost.domain.device_event import DeviceEvent, EventKind
 from waypost.domain.ids import UserId
@@ -30,6 +31,7 @@ from waypost.domain.recurrence import Recurrence
 from waypost.domain.schedule import Schedule
 from waypost.domain.segment import Filter
 from waypost.domain.series import Series, Step, joined
+from waypost.domain.template import ChannelTexts, TemplateContent
 from waypost.domain.time import later
 from waypost.domain.tracked import TrackedEvent
 from waypost.ports.feed import Mark, NewEntry
@@ -135,6 +137,15 @@ async def is_member(bench: Bench, store: SqlUnderTest, _: Notification) -> set[s
     return {"series_member"}
 
 
+async def is_told_by_a_template(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:
+    """Her name is a variable: it is in the content of the notification alone."""
+    said = TemplateContent(channels={"default": ChannelTexts(title="Hello {{ name }}")})
+    templates = store.ground_of(bench.worker).store.templates
+    use = TemplateUse("hello", await templates.put(APP, "hello", said, bench.now), {"name": f"{MARKER}-name"})
+    await bench.accept(replace(notification(bench.now, user=HER), content=Content(template=use)))
+    return set()
+
+
 async def is_stuck(bench: Bench, store: SqlUnderTest, made: Notification) -> set[str]:
     """An alert says that nobody moves it: by its id alone."""
     raised = Alert(APP, made.id, AlertType.STUCK_PROCESSING, "stuck", None, "processing", 0, bench.now)
@@ -175,6 +186,7 @@ async def subscribes(bench: Bench, store: SqlUnderTest, _: Notification) -> set[
 
 PUTS: Final[Mapping[str, Put | str]] = {
     "users": is_known,
+    "templates": is_told_by_a_template,
     "bulk": lists,
     "opt_outs": opts_out,
     "erasure": "the order names the user until it is carried out, which the test of erasure does",

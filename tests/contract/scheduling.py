@@ -20,6 +20,7 @@ from waypost.features.schedules.settings import ScheduleSettings
 from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.intake import Intake
+from waypost.pipeline.template_choice import StoredTemplates
 from waypost.ports.views import HistoryQuery
 from waypost.runtime.clock import RandomIds
 
@@ -40,10 +41,11 @@ def ground_on(bench: Bench, time_zone: str | None = ZURICH, settings: Any = None
         bare.telemetry,
         defaults,
         DirectDevices(on.devices, {APP: {}}),
+        StoredTemplates(on.templates),
         backlog=lambda: Backlog(1_000_000, is_shared=False),
     )
     door = Door()
-    door.open(intake, BulkIntake(on.bulk, on.bulk_views, bench.clock, ids, defaults))
+    door.open(intake, BulkIntake(on.bulk, on.bulk_views, bench.clock, ids, on.templates, defaults))
     config = Config(apps={APP: AppSettings(time_zone=time_zone)})
     return replace(bare, config=config, settings=settings or ScheduleSettings(), door=door)
 

@@ -38,7 +38,7 @@ async def _foreseen(campaign_bench: CampaignBench, *rules: Rule, **fields: Any) 
     await campaign_bench.put(**fields)
     table = RoutingTable({Platform("ios"): APNS}, {APP: {APNS: (CredentialId(APP, APNS),)}}, with_rules([RULE, *rules]))
     unused: Any = None
-    explain = Explain(campaign_bench.store.devices, unused, {}, table, {}, campaign_bench.clock, unused)
+    explain = Explain(campaign_bench.store.devices, unused, unused, {}, table, {}, campaign_bench.clock, unused)
     return await forecast(campaign_bench.ground, explain, await campaign_bench.stands())
 
 

@@ -18,6 +18,7 @@ from tests.contract.sources import RedisSourceUnderTest, body, redis_source_unde
 from tests.memory.dedup import MemoryDedup
 from tests.memory.devices import MemoryDevices
 from tests.memory.store import MemoryStore
+from tests.memory.templates import MemoryTemplates
 from tests.memory.work import MemoryWork
 from tests.unbounded import UNBOUNDED
 from waypost.adapters.in_process.limiter import MemoryLimiter
@@ -34,6 +35,7 @@ from waypost.entrypoints.limits import Bounds, EntrypointLimits
 from waypost.entrypoints.streams.stream_intake import BATCHES_AT_ONCE, StreamIntake
 from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.intake import Caller, Intake
+from waypost.pipeline.template_choice import StoredTemplates
 from waypost.ports.source import Foreign
 from waypost.ports.work import Acceptance, Accepted, InProgress, NewNotification, Replay
 from waypost.runtime.clock import RandomIds
@@ -101,6 +103,7 @@ class Bench:
             self.noted,
             {APP: Defaults()},
             DirectDevices(self.devices, {APP: {Platform("android"): is_token_alone}}),
+            StoredTemplates(MemoryTemplates()),
             backlog=lambda: Backlog(1, True, {(Lane.NORMAL, APP): 1} if self.full else {}),
         )
         door = StreamIntake(

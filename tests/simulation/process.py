@@ -11,6 +11,7 @@ from tests.memory.devices import MemoryDevices
 from tests.memory.erasures import MemoryErasures
 from tests.memory.journal import MemoryJournal
 from tests.memory.retention import MemoryRetention
+from tests.memory.templates import MemoryTemplates
 from tests.memory.work import MemoryWork
 from tests.simulation.lab import SimulatedSender
 from tests.simulation.loop import Owner
@@ -29,6 +30,7 @@ from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.intake import Intake
 from waypost.pipeline.tail import Reader
+from waypost.pipeline.template_choice import StoredTemplates
 from waypost.runtime.delivery_context import DeliveryContext
 from waypost.runtime.duties import DutyContext
 from waypost.runtime.gates import Gates
@@ -147,12 +149,13 @@ class Process(Owner):
             telemetry=telemetry,
             defaults=DEFAULTS,
             direct=DirectDevices(devices, {}),
+            templates=StoredTemplates(MemoryTemplates()),
             backlog=lambda: self.worker.backlog,
             announce=self.worker.wake,
         )
 
         views = reached(MemoryBulkViews(store), self)
-        self.bulk = BulkIntake(duties.bulk, views, clock, self, DEFAULTS)
+        self.bulk = BulkIntake(duties.bulk, views, clock, self, MemoryTemplates(), DEFAULTS)
 
     def _fault(self) -> str | None:
         return "away" if self.is_cut else None

@@ -23,6 +23,7 @@ from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.explain import Explain
 from waypost.pipeline.feed import mark
 from waypost.pipeline.intake import Intake
+from waypost.pipeline.template_choice import StoredTemplates
 from waypost.pipeline.zones import zones_of
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
@@ -57,6 +58,7 @@ def intake_of(
         direct=DirectDevices(
             devices, {app: registration_checks(app, chosen, installed()) for app, chosen in config.apps.items()}
         ),
+        templates=StoredTemplates(store.templates),
         backlog=lambda: worker.backlog,
         pressure=stack_parts.pressure,
         refused=store.balance.refused,
@@ -97,6 +99,7 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
             store.bulk_views,
             context.clock,
             ids,
+            store.templates,
             defaults,
             checks,
             walks_registry=config.devices == "store",
@@ -107,10 +110,12 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
         erasures=store.erasures,
         audit=store.audit,
         mark=partial(mark, store.feed, stack_parts.work, clock, hub, dismissing(config)),
+        say=features.saying(grounds),
         outbox=SqlOutboxView(store.database, families() if config.outbox.topics == "channels" else None),
         explain=Explain(
             duty_context.devices,
             intake.direct,
+            intake.templates,
             context.senders,
             context.routing,
             defaults,

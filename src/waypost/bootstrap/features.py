@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -31,6 +31,7 @@ from waypost.features.recovery import RECOVERY
 from waypost.features.schedules import SCHEDULES
 from waypost.features.segments import SEGMENTS
 from waypost.features.series import SERIES
+from waypost.features.templates import TEMPLATES
 from waypost.features.topics import TOPICS
 from waypost.features.users import USERS
 from waypost.features.webhooks import WEBHOOKS
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from waypost.config import Config
     from waypost.domain.channel import Channel
+    from waypost.domain.device import Platform
     from waypost.domain.ids import NotificationId
     from waypost.domain.notification import Notification
     from waypost.domain.recipient import FactsReader, Recipient
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
     from waypost.pipeline.route import Plan
     from waypost.ports.clock import Clock
     from waypost.ports.devices import Devices
-    from waypost.ports.feed import FeedPages
+    from waypost.ports.feed import FeedPages, Saying
     from waypost.ports.sending_records import SendingRecords
     from waypost.ports.work import Work
     from waypost.runtime.delivery_context import Claims
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from waypost.telemetry import Telemetry
 
 FEATURES: tuple[Feature, ...] = (
+    TEMPLATES,
     USERS,
     PREFERENCES,
     TOPICS,
@@ -83,7 +86,8 @@ FEATURES: tuple[Feature, ...] = (
     SERIES,
     DEVICE_COUNTS,
 )
-"""The list of features, to which each new one is added."""
+"""The list of features, to which each new one is added; a message is rendered by each in this order."""
+_NO_FACTS: Final[Mapping[str, Any]] = {}
 
 
 def commands() -> dict[str, str]:
@@ -131,14 +135,17 @@ def facts_reader(grounds: Mapping[str, Ground]) -> FactsReader | None:
 
     No feature is asked about an app that was taken out of the configuration: its facts are None.
     """
-    used = ((name, parts.facts, grounds[name]) for name, parts in _each() if parts.is_used(grounds[name].config))
-    readers = {name: partial(facts, ground) for name, facts, ground in used if facts is not None}
+    used = {name: parts for name, parts in _each() if parts.facts is not None and parts.is_used(grounds[name].config)}
+    readers = {name: partial(parts.facts, grounds[name]) for name, parts in used.items() if parts.facts is not None}
+    concerns = [parts.concerns for parts in used.values()]
     if not readers:
         return None
 
     apps = next(iter(grounds.values())).config.apps
 
     async def read(notifications: Sequence[Notification]) -> Sequence[Mapping[str, Any]]:
+        if not any(each is None or any(map(each, notifications)) for each in concerns):
+            return [_NO_FACTS] * len(notifications)
         known = [each for each in notifications if each.app in apps]
         found = {name: await reader(known) for name, reader in readers.items()}
         of_known = iter([{name: facts[n] for name, facts in found.items()} for n in range(len(known))])
@@ -160,6 +167,18 @@ def claims_of(grounds: Mapping[str, Ground]) -> Claims | None:
         return plans
 
     return claim
+
+
+def saying(grounds: Mapping[str, Ground]) -> Saying:
+    """Return what puts the words of features into notifications that their users are shown."""
+    says = [partial(parts.says, grounds[name]) for name, parts in _each() if parts.says is not None]
+
+    async def say(notifications: Sequence[Notification]) -> Sequence[Notification]:
+        for each in says:
+            notifications = await each(notifications)
+        return notifications
+
+    return say
 
 
 def grounds_of(
@@ -191,12 +210,17 @@ def open_door(grounds: Mapping[str, Ground], intake: Intake, bulk: BulkIntake) -
 
 
 def complete(
-    grounds: Mapping[str, Ground], pages: FeedPages | None, families: Mapping[Channel, str]
+    grounds: Mapping[str, Ground],
+    pages: FeedPages | None,
+    channels: Mapping[Platform, Channel],
+    families: Mapping[Channel, str],
 ) -> dict[str, Ground]:
-    """Add what reads the first pages of feeds from a cache, and the families of the installed channels."""
+    """Add what reads the first pages of feeds from a cache, and the installed channels with their families."""
     from msgspec.structs import replace  # noqa: PLC0415 - as above
 
-    return {name: replace(ground, pages=pages, families=families) for name, ground in grounds.items()}
+    return {
+        name: replace(ground, pages=pages, channels=channels, families=families) for name, ground in grounds.items()
+    }
 
 
 def without_memory(grounds: Mapping[str, Ground]) -> dict[str, Ground]:

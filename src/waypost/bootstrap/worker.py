@@ -30,7 +30,7 @@ from waypost.bootstrap.live import hub_of
 from waypost.bootstrap.paths import log_of, metrics_dir, run_dir_of
 from waypost.bootstrap.readiness import readiness_of
 from waypost.bootstrap.records import recorded, records_of
-from waypost.bootstrap.registry import families, load
+from waypost.bootstrap.registry import channels_of, families, installed, load
 from waypost.bootstrap.senders import connect_ahead
 from waypost.bootstrap.shared import cached, cached_pages, keys_of, opened_redis
 from waypost.bootstrap.sources import stream_intakes
@@ -120,7 +120,10 @@ async def work(
         grounds = features.grounds_of(
             config, on.store, on.stack_parts.work, on.devices, clock, telemetry, hub, on.records
         )
-        grounds = features.complete(grounds, cached_pages(on.store.feed, config, on.redis, telemetry), families())
+        grounds = features.complete(
+            grounds, cached_pages(on.store.feed, config, on.redis, telemetry), channels_of(installed()), families()
+        )
+        hub.say_by(features.saying(grounds))
         context = context_of(
             config,
             on.stack_parts,

@@ -261,6 +261,36 @@ class AsyncClient:
         answer: Json = await self._answer(calls.mark_feed(user_id, mark, ids, until, device_id))
         return answer
 
+    async def templates(self, **query: str | int | None) -> Json:
+        """List a page of templates by name (limit, cursor)."""
+        answer: Json = await self._answer(calls.templates(**query))
+        return answer
+
+    async def template(self, name: str, version: int | None = None) -> Json:
+        """Read a version of a template; the published one where none is named, or else the draft."""
+        answer: Json = await self._answer(calls.template(name, version))
+        return answer
+
+    async def put_template(self, name: str, content: Json) -> Json:
+        """Write a template's draft."""
+        answer: Json = await self._answer(calls.put_template(name, content))
+        return answer
+
+    async def publish_template(self, name: str, version: int | None = None) -> Json:
+        """Have submissions say this version from now on, the draft where none is named."""
+        answer: Json = await self._answer(calls.publish_template(name, version))
+        return answer
+
+    async def retire_template(self, name: str) -> Json:
+        """Refuse submissions that name it; what was accepted is still sent."""
+        answer: Json = await self._answer(calls.retire_template(name))
+        return answer
+
+    async def preview_template(self, name: str, **asked: Any) -> Json:
+        """Show what each platform would be sent (version, variables, locale, time_zone); nothing is sent."""
+        answer: Json = await self._answer(calls.preview_template(name, **asked))
+        return answer
+
     async def dead(self, **query: str | int | None) -> DeadPage:
         """List a page of dead letters, newest first (code, user_id, since, limit, cursor)."""
         answer: DeadPage = await self._answer(calls.dead(**query))

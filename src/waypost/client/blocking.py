@@ -275,6 +275,36 @@ class Client:
                     raise
                 time.sleep(pause_s)
 
+    def templates(self, **query: str | int | None) -> Json:
+        """List a page of templates by name (limit, cursor)."""
+        answer: Json = self._answer(calls.templates(**query))
+        return answer
+
+    def template(self, name: str, version: int | None = None) -> Json:
+        """Read a version of a template; the published one where none is named, or else the draft."""
+        answer: Json = self._answer(calls.template(name, version))
+        return answer
+
+    def put_template(self, name: str, content: Json) -> Json:
+        """Write a template's draft."""
+        answer: Json = self._answer(calls.put_template(name, content))
+        return answer
+
+    def publish_template(self, name: str, version: int | None = None) -> Json:
+        """Have submissions say this version from now on, the draft where none is named."""
+        answer: Json = self._answer(calls.publish_template(name, version))
+        return answer
+
+    def retire_template(self, name: str) -> Json:
+        """Refuse submissions that name it; what was accepted is still sent."""
+        answer: Json = self._answer(calls.retire_template(name))
+        return answer
+
+    def preview_template(self, name: str, **asked: Any) -> Json:
+        """Show what each platform would be sent (version, variables, locale, time_zone); nothing is sent."""
+        answer: Json = self._answer(calls.preview_template(name, **asked))
+        return answer
+
     def dead(self, **query: str | int | None) -> DeadPage:
         """List a page of dead letters, newest first (code, user_id, since, limit, cursor)."""
         answer: DeadPage = self._answer(calls.dead(**query))

@@ -238,6 +238,36 @@ def live(ticket: str, cursor: str | None) -> ClientRequest:
     return ClientRequest("GET", "/live" + _query({"ticket": ticket, "since": cursor}))
 
 
+def templates(**query: str | int | None) -> ClientRequest:
+    """List a page of templates by name (limit, cursor)."""
+    return ClientRequest("GET", "/v1/templates" + _query(query))
+
+
+def template(name: str, version: int | None) -> ClientRequest:
+    """Read a version of a template."""
+    return ClientRequest("GET", f"/v1/templates/{_part(name)}" + _query({"version": version}))
+
+
+def put_template(name: str, content: Json) -> ClientRequest:
+    """Write a template's draft."""
+    return ClientRequest("PUT", f"/v1/templates/{_part(name)}", json.dumps(content).encode())
+
+
+def publish_template(name: str, version: int | None) -> ClientRequest:
+    """Publish a version of a template."""
+    return _post(f"/v1/templates/{_part(name)}/publish", _given(version=version))
+
+
+def retire_template(name: str) -> ClientRequest:
+    """Retire a template."""
+    return ClientRequest("DELETE", f"/v1/templates/{_part(name)}")
+
+
+def preview_template(name: str, **asked: Any) -> ClientRequest:
+    """Ask what each platform would be sent."""
+    return _post(f"/v1/templates/{_part(name)}/preview", _given(**asked))
+
+
 def dead(**query: str | int | None) -> ClientRequest:
     """List a page of dead letters, newest first (code, user_id, since, limit, cursor)."""
     return ClientRequest("GET", "/v1/dead" + _query(query))

@@ -67,6 +67,13 @@ class SubmittedVariant(TypedDict):
     link: NotRequired[str]
 
 
+class SubmittedTemplate(TypedDict):
+    """The template that says it; without a version, the one that is published when the submission is accepted."""
+
+    name: str
+    version: NotRequired[int]
+
+
 SubmittedStep = TypedDict(
     "SubmittedStep",
     {"to": str, "until": NotRequired[Literal["sent", "delivered", "opened"]], "for": NotRequired[str]},
@@ -113,6 +120,9 @@ class Submission(TypedDict, total=False):
     campaign: str
     variants: list[SubmittedVariant]
     holdout: int
+    template: SubmittedTemplate
+    variables: Json
+    locale: str
 
 
 class Submitted(TypedDict):

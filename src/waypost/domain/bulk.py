@@ -117,6 +117,8 @@ class BulkJob(Struct, frozen=True):
     """The filter of users, counted back from the job's own time, where they are its recipients."""
     names: tuple[str, ...] = ()
     """The variables that its content asks each recipient of a list for; none where all are told the same."""
+    optional: tuple[str, ...] = ()
+    """Those of them that a recipient may lack."""
     defaults: dict[str, str] = {}
     """The variables of recipients who have none of their own."""
     rate: int | None = None

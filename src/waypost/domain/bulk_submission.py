@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from waypost.domain.bulk import BulkJob, JobId, Recipient, RegistryFilter
 from waypost.domain.channel import Channel
 from waypost.domain.channel_steps import SubmittedChannels
-from waypost.domain.content import ApnsPushType, Content, Kind, Urgency
+from waypost.domain.content import ApnsPushType, Content, Kind, TemplateUse, Urgency
 from waypost.domain.device import Platform
 from waypost.domain.drafting import ContentCheck, draft
 from waypost.domain.errors import Fault, InvalidRequest
@@ -28,15 +28,18 @@ from waypost.domain.submission import (
     Identity,
     Line,
     Link,
+    Locale,
     Moment,
     Seconds,
     Submission,
     SubmittedAction,
+    SubmittedTemplate,
     SubmittedVariants,
     Tags,
     TypeName,
     Word,
 )
+from waypost.domain.template import Variable, Version, use_of
 from waypost.domain.text import NO_NUL, Text
 from waypost.domain.time import Instant, from_datetime, later
 
@@ -93,6 +96,12 @@ class BulkMessage(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     ] = None
     variants: SubmittedVariants = ()
     holdout: Holdout = 0
+    template: Annotated[
+        SubmittedTemplate | None,
+        Meta(description="The template that says it; what it declares as variables, each recipient may have."),
+    ] = None
+    variables: Annotated[dict[str, Any], Meta(description="The template's variables that are the same for all.")] = {}
+    locale: Locale | None = None
 
 
 class BulkRegistry(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -156,14 +165,18 @@ def draft_job(  # noqa: PLR0913 - all that decides what a job does
     chosen: Filter | None = None,
     *,
     zone: str | None = None,
+    version: Version | None = None,
 ) -> BulkJob:
     """Build the job that a submission asks for; InvalidRequest carries every fault found.
 
-    *chosen* is what its ``to`` stands for; *zone* is that of recipients who have none of their own.
+    *chosen* is what its ``to`` stands for; *zone* is that of recipients who have none of their own; *version* is that
+    of the template that it names.
     """
     message = {name: getattr(asked.notification, name) for name in asked.notification.__struct_fields__}
     try:
-        made = draft(Submission(user_id=_NOBODY, **message), new_id, app, caller, defaults, now, checks)
+        use = None if asked.notification.template is None else _use_of(asked, version)
+        said = Submission(user_id=_NOBODY, **message)
+        made = draft(said, new_id, app, caller, defaults, now, checks, template=use)
     except InvalidRequest as invalid:
         inside = tuple(Fault(f"notification.{fault.path}".rstrip("."), fault.why) for fault in invalid.faults)
         raise InvalidRequest(inside, invalid.code) from None
@@ -173,6 +186,8 @@ def draft_job(  # noqa: PLR0913 - all that decides what a job does
         raise InvalidRequest(tuple(found))
     own = {name: as_text(value) for name, value in asked.variables.items()}
     is_list = asked.registry is None and asked.to is None
+    declared = {} if version is None else version.content.variables
+    names = names_in(made.content) | declared.keys()
     content = made.content if is_list else personalised(made.content, own)
     return BulkJob(
         id=JobId(new_id),
@@ -184,7 +199,8 @@ def draft_job(  # noqa: PLR0913 - all that decides what a job does
         ttl_ms=told.ttl_ms,
         registry=None if asked.registry is None else _filter(asked.registry),
         segment=chosen,
-        names=tuple(sorted(names_in(made.content))) if is_list else (),
+        names=tuple(sorted(names)) if is_list else (),
+        optional=tuple(sorted(_given(asked, declared) & names)) if is_list else (),
         defaults=own,
         rate=asked.rate,
         kind=told.kind,
@@ -198,6 +214,22 @@ def draft_job(  # noqa: PLR0913 - all that decides what a job does
 def _last(send_at: str, made: Notification, now: Instant) -> Instant:
     """Return when nobody is sent to any more: where the local time comes last, and the TTL after that."""
     return later(Instant(max(now, instant_at(parse_local(send_at), WESTERNMOST))), made.ttl_ms)
+
+
+def _use_of(asked: BulkSubmission, version: Version | None) -> TemplateUse:
+    """Return what the job says by *version*; what it requires may still come with each recipient of a list."""
+    given = asked.notification.variables
+    is_whole = asked.registry is not None or asked.to is not None
+    if is_whole:
+        own = {name: as_text(value) for name, value in asked.variables.items()}
+        given = own | given
+    said = Submission(template=asked.notification.template, variables=given, locale=asked.notification.locale)
+    return use_of(said, version, is_whole=is_whole)
+
+
+def _given(asked: BulkSubmission, declared: Mapping[str, Variable]) -> set[str]:
+    """List the declared variables that a recipient may lack."""
+    return {name for name, each in declared.items() if not each.required or name in asked.notification.variables}
 
 
 def _faults(asked: BulkSubmission, content: Content) -> Iterator[Fault]:
@@ -228,7 +260,8 @@ def recipient_of(given: str | Mapping[str, Any], job: BulkJob, at: str) -> Recip
         raise InvalidRequest((Fault(f"{at}.user_id", why),)) from None
     wanted = {name: fields[name] for name in job.names if fields.get(name) not in (None, "")}
     faults = [Fault(f"{at}.{name}", why) for name, why in _variable_faults(wanted)]
-    missing = [name for name in job.names if name not in wanted and name not in job.defaults]
+    known = wanted.keys() | job.defaults.keys() | set(job.optional)
+    missing = [name for name in job.names if name not in known]
     faults += [Fault(f"{at}.{name}", "missing, and the job has no default for it") for name in missing]
     if faults:
         raise InvalidRequest(tuple(faults))

@@ -62,6 +62,16 @@ class Action(Struct, frozen=True, omit_defaults=True):
     icon: str | None = None
 
 
+class TemplateUse(Struct, frozen=True, omit_defaults=True):
+    """A template with the variables of one notification: its texts are made when they are sent."""
+
+    name: str
+    version: int
+    variables: dict[str, Any] = {}
+    locale: str | None = None
+    """The locale that the caller asks for; None is the user's own."""
+
+
 class Content(Struct, frozen=True, omit_defaults=True):
     """The content of a notification; stored once, rendered once per channel."""
 
@@ -99,6 +109,8 @@ class Content(Struct, frozen=True, omit_defaults=True):
     """The variants of what is said to many; None in what is said to one."""
     variant: str | None = None
     """The variant that this is."""
+    template: TemplateUse | None = None
+    """The template that says what title, body and the other texts are."""
 
 
 UNREADABLE = Content(category="unreadable")

@@ -39,8 +39,13 @@ class Claim(Struct, frozen=True):
 
 
 def content_hash(content: Content) -> bytes:
-    """Hash title, body and data with SHA-256 in a length-safe encoding, whatever the order of data's keys."""
-    return _digest([content.title, content.body, content.data])
+    """Hash title, body and data with SHA-256 in a length-safe encoding, whatever the order of data's keys.
+
+    Where a template says it: its name, its variables and the locale, whichever version is the published one.
+    """
+    use = content.template
+    said = [content.title, content.body, content.data]
+    return _digest(said if use is None else [*said, use.name, use.variables, use.locale])
 
 
 def shown(digest: bytes) -> str:

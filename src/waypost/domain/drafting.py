@@ -11,7 +11,7 @@ from msgspec import Struct
 from waypost.domain.audience import Audience
 from waypost.domain.channel import Channel
 from waypost.domain.channel_steps import ChannelName, ChannelStep, SubmittedStep, step_faults, steps_of
-from waypost.domain.content import Action, Content, Kind
+from waypost.domain.content import Action, Content, Kind, TemplateUse
 from waypost.domain.dedup import Claim, ClaimKind, body_hash, content_key, idempotency_key, said_key
 from waypost.domain.device import Device, Registration
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
@@ -54,19 +54,20 @@ def draft(  # noqa: PLR0913 - all that decides what becomes of a submission
     checks: Sequence[ContentCheck] = (),
     device: Device | Registration | None = None,
     *,
+    template: TemplateUse | None = None,
     zone: str = UTC_NAME,
 ) -> Draft:
     """Make the notification that a submission asks for; InvalidRequest carries every fault found.
 
     *checks* are those of the channels that its app can send through; *device* is the one that it names by its token;
-    *zone* is the one in which a local time is meant.
+    *template* what it says by one; *zone* is the one in which a local time is meant.
     """
     found = [*variant_faults(submission), *_faults_of_all(submission)]
     due_at = None if found else _due_at(submission, zone)
     if due_at is not None and due_at > later(now, SCHEDULE_LIMIT_MS):
         found.append(Fault("scheduled_at" if submission.send_at is None else "send_at", TOO_FAR))
     found += step_faults(submission.channels, defaults.ttl_s if submission.ttl is None else submission.ttl)
-    content = _content(submission, () if found else steps_of(_channels(submission, defaults)))
+    content = _content(submission, () if found else steps_of(_channels(submission, defaults)), template)
     for said in contents_of(content):
         found += [fault for check in checks for fault in check(said, submission.kind) if fault not in found]
     if found:
@@ -164,7 +165,7 @@ def _channels(submission: Submission, defaults: Defaults) -> Sequence[ChannelNam
     return submission.channels or (() if is_addressed else defaults.channels_of(submission.type))
 
 
-def _content(submission: Submission, channels: tuple[ChannelStep, ...]) -> Content:
+def _content(submission: Submission, channels: tuple[ChannelStep, ...], template: TemplateUse | None) -> Content:
     to = submission.to
     return Content(
         title=submission.title,
@@ -190,6 +191,7 @@ def _content(submission: Submission, channels: tuple[ChannelStep, ...]) -> Conte
         tags=tuple(dict.fromkeys(submission.tags)),
         campaign=submission.campaign,
         split=_split(submission),
+        template=template,
     )
 
 

@@ -40,6 +40,8 @@ class ErrorCode(StrEnum):
     ALREADY_FINAL = "already_final"
     WRONG_STATE = "wrong_state"
     WRONG_CODE = "wrong_code"
+    UNKNOWN_TEMPLATE = "unknown_template"
+    MISSING_VARIABLE = "missing_variable"
     BACKLOG_FULL = "backlog_full"
     RATE_LIMITED = "rate_limited"
     STORAGE_BUSY = "storage_busy"

@@ -35,7 +35,7 @@ def placeholder_faults(content: Content) -> list[Fault]:
 def personalised(content: Content, variables: Variables) -> Content:
     """Choose the variant, and replace each placeholder once: braces that a value brings along stay as they are.
 
-    Without a variant among *variables* all of them stay, filled.
+    What a template says gets *variables* as its own. Without a variant among them all variants stay, filled.
     """
     if content.split is not None and (chosen := variables.get(VARIANT)) is not None:
         content = of_variant(content, chosen)
@@ -49,6 +49,10 @@ def personalised(content: Content, variables: Variables) -> Content:
     if content.split is not None:
         variants = tuple(replace(each, **_texts_filled(each, fill)) for each in content.split.variants)
         filled["split"] = replace(content.split, variants=variants)
+    use = content.template
+    if use is not None:
+        own = {name: value for name, value in variables.items() if name != VARIANT}
+        filled["template"] = replace(use, variables={**use.variables, **own})
     return replace(content, data=_filled(content.data, fill), **filled)
 
 

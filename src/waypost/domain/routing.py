@@ -21,7 +21,7 @@ from waypost.domain.ids import AppId, DeviceId, NotificationId
 from waypost.domain.message import Message
 from waypost.domain.notification import Notification
 from waypost.domain.recipient import Recipient
-from waypost.domain.settlement import Parked, Suppressed
+from waypost.domain.settlement import Dead, Parked, Suppressed
 from waypost.domain.status import CONFIRMED, DeliveryStatus
 from waypost.domain.time import Instant
 
@@ -138,8 +138,11 @@ class Rule(Struct, frozen=True):
     """The addresses that it adds to those not left out so far, before it judges."""
 
 
-Renderer = Callable[[Message, Address, Recipient], Message]
-"""Turns the message for all targets into the one for an address of this recipient. Pure; equal in, equal out."""
+Renderer = Callable[[Message, Address, Recipient], Message | Dead]
+"""Turns the message for all targets into the one for an address of this recipient. Pure; equal in, equal out.
+
+Where it cannot be said, the delivery fails for the reason that is returned.
+"""
 
 
 class ReceiptLinks(Struct, frozen=True):
@@ -185,10 +188,13 @@ class RoutingTable:
         self._renderers = renderers
         self._receipt_links = receipt_links
 
-    def rendered(self, message: Message, address: Address, recipient: Recipient) -> Message:
-        """Turn *message* into the one for *address*."""
+    def rendered(self, message: Message, address: Address, recipient: Recipient) -> Message | Dead:
+        """Turn *message* into the one for *address*, or say why there is none."""
         for render in self._renderers:
-            message = render(message, address, recipient)
+            made = render(message, address, recipient)
+            if isinstance(made, Dead):
+                return made
+            message = made
         return message
 
     def linked(self, message: Message, notification: Notification, n: int, channel: Channel) -> Message:

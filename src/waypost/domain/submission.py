@@ -44,6 +44,9 @@ Seconds = Annotated[int, Meta(ge=0, le=TTL_LIMIT_S)]
 Badge = Annotated[int, Meta(ge=0, le=99_999)]
 Moment = Annotated[datetime, Meta(tz=True)]
 Locale = Annotated[str, Meta(max_length=35, pattern=r"^[A-Za-z0-9_-]+(?!\n)$", examples=["de-CH"])]
+TemplateName = Annotated[
+    str, Meta(min_length=1, max_length=64, pattern=r"^[a-z0-9][a-z0-9._-]*(?!\n)$", examples=["order-shipped"])
+]
 IdempotencyKey = Annotated[str, Meta(min_length=1, max_length=255, pattern=r"^[\x21-\x7e]+(?!\n)$")]
 
 
@@ -94,6 +97,16 @@ class SubmittedBroadcast(Struct, frozen=True, forbid_unknown_fields=True):
         Text, Meta(description="`topic`, `condition` or `group` of fcm, `channel` of apns.", examples=["topic"])
     ]
     name: Annotated[str, Meta(min_length=1, max_length=1024, pattern=NO_CONTROLS, examples=["news"])]
+
+
+class SubmittedTemplate(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The template that says it."""
+
+    name: TemplateName
+    version: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Omitted: the one that is published when the submission is accepted."),
+    ] = None
 
 
 class Submission(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -187,6 +200,13 @@ class Submission(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     ] = None
     variants: SubmittedVariants = ()
     holdout: Holdout = 0
+    template: Annotated[
+        SubmittedTemplate | None, Meta(description="The template that says it, in place of title and body.")
+    ] = None
+    variables: Annotated[dict[str, Any], Meta(description="The values for the template.")] = {}
+    locale: Annotated[
+        Locale | None, Meta(description="The language of the template's texts. Omitted: the user's own.")
+    ] = None
 
 
 class ContentSubmission(Submission, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -211,6 +231,8 @@ class Defaults(Struct, frozen=True):
     Unset: every app and browser."""
     channels_by_type: dict[NotificationType, SubmittedChannels] = {}
     """The same for one `type`."""
+    locale: Locale | None = None
+    """The language of templates for users of whom none is known. Unset: each template's own default."""
 
     def channels_of(self, kind: str | None) -> tuple[ChannelName | SubmittedStep, ...]:
         """Return the channels of a submission of the type *kind* that names none."""
@@ -232,14 +254,18 @@ def faults(submission: Submission) -> list[Fault]:
 
     What only one channel refuses, such as a key in its overrides, is that channel's to say (pipeline/intake).
     """
-    found = [*_recipient_faults(submission), *_shown_faults(submission)]
+    found = [*_recipient_faults(submission), *_shown_faults(submission), *_template_faults(submission)]
     if submission.send_at is not None:
         found += _local_faults(submission, submission.send_at)
     if submission.push_type is not None and submission.push_type.kind is not submission.kind:
         found.append(Fault("push_type", f"{submission.push_type} needs the kind {submission.push_type.kind}"))
     if submission.retry_policy is not None and submission.retry_policy not in POLICIES:
         found.append(Fault("retry_policy", f"unknown; one of {', '.join(sorted(POLICIES))}"))
-    for path, fields in (("data", submission.data), ("overrides", submission.overrides)):
+    for path, fields in (
+        ("data", submission.data),
+        ("overrides", submission.overrides),
+        ("variables", submission.variables),
+    ):
         unstorable = _unstorable(fields) if fields else None
         if unstorable:
             found.append(Fault(path, unstorable))
@@ -292,7 +318,7 @@ def _shown_faults(submission: Submission) -> Iterator[Fault]:
             if getattr(submission, name) not in (None, ()):
                 yield Fault(name, f"has no place in a push of the type {submission.push_type}")
     elif submission.kind is Kind.VISIBLE:
-        if not submission.title and not submission.body:
+        if submission.template is None and not submission.title and not submission.body:
             yield Fault("title", "a visible notification needs a title or a body")
     else:
         for name in _SHOWN:
@@ -300,6 +326,22 @@ def _shown_faults(submission: Submission) -> Iterator[Fault]:
                 yield Fault(name, "a silent notification shows nothing; leave it out or make the kind visible")
 
 
+def _template_faults(submission: Submission) -> Iterator[Fault]:
+    if submission.template is None:
+        for name in ("variables", "locale"):
+            if getattr(submission, name) not in (None, {}):
+                yield Fault(name, "is for a template; name one")
+        return
+    if submission.kind is Kind.SILENT or submission.push_type in _WITHOUT_PLACE:
+        yield Fault("template", "is for what is shown to people")
+    for name in _TEXTS:
+        if getattr(submission, name):
+            yield Fault(name, "is what the template says; leave it out")
+    if any(getattr(each, name) for each in submission.variants for name in _TEXTS):
+        yield Fault("variants", "have no texts beside a template, which is given the variant's name as `variant`")
+
+
+_TEXTS = ("title", "subtitle", "body")
 _SHOWN = ("title", "subtitle", "body", "image", "icon", "link", "sound", "badge", "actions")
 _WITHOUT_PLACE: dict[ApnsPushType | None, tuple[str, ...]] = {
     ApnsPushType.VOIP: _SHOWN,

@@ -8,7 +8,7 @@ from typing import Annotated, assert_never
 import msgspec
 from msgspec import Meta, Struct
 
-from waypost.domain.content import Content
+from waypost.domain.content import Content, TemplateUse
 from waypost.domain.dedup import content_hash, shown
 from waypost.domain.errors import Conflict, ErrorCode, Fault, InvalidRequest, Unavailable, WaypostError
 from waypost.domain.ids import NotificationId, format_id
@@ -34,7 +34,9 @@ class Submitted(Struct, frozen=True, omit_defaults=True):
 
     id: Annotated[Id, Meta(description="The notification's id; for a duplicate, the id of the first one.")]
     status: NotificationStatus
-    content_hash: Annotated[Hash, Meta(description="A hash of title, body and data.")]
+    content_hash: Annotated[
+        Hash, Meta(description="A hash of title, body and data, or of the template's name and variables.")
+    ]
     deduplicated: Annotated[bool, Meta(description="True for a duplicate: nothing new was accepted.")]
     record_id: Annotated[Id | None, Meta(description="The id of the record that a content duplicate leaves.")] = None
 
@@ -104,7 +106,12 @@ def _first_status(submission: Submission, now: Instant) -> NotificationStatus:
 
 
 def _hash(submission: Submission) -> str:
-    return shown(content_hash(Content(title=submission.title, body=submission.body, data=submission.data)))
+    asked = submission.template
+    use = (
+        None if asked is None else TemplateUse(asked.name, asked.version or 0, submission.variables, submission.locale)
+    )
+    said = Content(title=submission.title, body=submission.body, data=submission.data, template=use)
+    return shown(content_hash(said))
 
 
 def with_key(submission: Submission, key: str, at: str) -> Submission:

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 
 from waypost.config import Config
 from waypost.domain.channel import Channel
+from waypost.domain.device import Platform
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import NotificationId
 from waypost.domain.notification import Notification
@@ -81,6 +82,8 @@ class Ground(Struct, frozen=True):
     """What its parts remember of what this process sends, by type; None where nothing is sent, as for ``explain``."""
     door: Door = field(default_factory=Door)
     """The way in for what its duties submit."""
+    channels: Mapping[Platform, Channel] = {}
+    """The channel that serves each platform."""
     families: Mapping[Channel, str] = {}
     """The family of each channel that is installed; a channel that is missing is its own."""
     hears: Sequence[Hears] = ()
@@ -131,8 +134,12 @@ class Parts(Struct, frozen=True, kw_only=True):
         None
     )
     """Claims what deliveries need that others may take first, before they are handed over; see ``Claims``."""
+    concerns: Callable[[Notification], bool] | None = None
+    """Whether facts are read where a batch has this notification; None where every batch asks for them."""
     renders: Renderer | None = None
     """Turns the message for all targets into the one for an address."""
+    says: Callable[[Ground, Sequence[Notification]], Awaitable[Sequence[Notification]]] | None = None
+    """Puts its words into notifications that their users are shown: what is stored may only name them."""
     erases: Callable[[Ground, Erasure], Awaitable[None]] | None = None
     """Removes a user from its rows; may be repeated."""
     drops: Callable[[Ground, Instant], Awaitable[int]] | None = None

@@ -14,9 +14,11 @@ from waypost.domain.errors import Conflict, ErrorCode, Fault, InvalidRequest, No
 from waypost.domain.ids import AppId, CallerId, NotificationId, created_at, format_id
 from waypost.domain.segment import Filter, filter_faults, is_in
 from waypost.domain.submission import Defaults
+from waypost.domain.template import Version
 from waypost.ports.bulk import Bulk, BulkViews, JobConflict, JobCreated, JobRecord
 from waypost.ports.clock import Clock, Ids
 from waypost.ports.segments import Segments
+from waypost.ports.templates import Templates
 
 LIST_PAGE = 1_000
 """Recipients of a list that are written together."""
@@ -29,6 +31,7 @@ class BulkIntake(Struct, frozen=True):
     views: BulkViews
     clock: Clock
     ids: Ids
+    templates: Templates
     defaults: Mapping[AppId, Defaults]
     checks: Mapping[AppId, Sequence[ContentCheck]] = {}
     """Of each app, what the channels that it has a credential for refuse."""
@@ -51,7 +54,8 @@ class BulkIntake(Struct, frozen=True):
         now = created_at(new_id)  # to the millisecond: the ids of recipients lead back to it
         chosen = await self.chosen(app, asked.to)
         rules = self.defaults[app], now, self.checks.get(app, ())
-        job = draft_job(asked, new_id, app, caller, *rules, chosen, zone=self.zones.get(app))
+        version = await self._version(app, asked)
+        job = draft_job(asked, new_id, app, caller, *rules, chosen, zone=self.zones.get(app), version=version)
         told = [recipient_of(each, job, f"recipients[{n}]") for n, each in enumerate(asked.recipients or ())]
         claimed = None if key is None else idempotency_key(app, caller, f"bulk {key}")
         made = await self.bulk.create(job, claimed, body_hash(asked))
@@ -82,6 +86,13 @@ class BulkIntake(Struct, frozen=True):
         if faults:
             raise InvalidRequest(tuple(faults))
         return chosen
+
+    async def _version(self, app: AppId, asked: BulkSubmission) -> Version | None:
+        named = asked.notification.template
+        if named is None:
+            return None
+        wanted = named.name, named.version
+        return (await self.templates.chosen(app, [wanted])).get(wanted)
 
     async def upload(self, app: AppId, job_id: JobId, given: AsyncIterator[tuple[str, object]]) -> JobRecord:
         """Store a list as it comes in, each recipient with where it stands, and start the job at its end.

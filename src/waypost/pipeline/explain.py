@@ -20,11 +20,12 @@ from waypost.domain.message import message_of
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.recipient import FactsReader, Recipient
 from waypost.domain.routing import After, Candidate, RoutingTable, Ruling
-from waypost.domain.settlement import Parked, Suppressed
+from waypost.domain.settlement import Dead, Parked, Suppressed
 from waypost.domain.submission import Defaults, Submission
 from waypost.ports.clock import Clock, Ids
 from waypost.ports.devices import Devices, Direct
 from waypost.ports.sender import Rendered, Sender
+from waypost.ports.templates import TemplateChoice
 
 
 class ExplainedTarget(Struct, frozen=True):
@@ -45,6 +46,8 @@ class ExplainedTarget(Struct, frozen=True):
     """The rendered request; None where nothing is sent, or not yet."""
     after: After | None = None
     """The address that it waits for first."""
+    unsaid: Dead | None = None
+    """The reason why there is no message for it: its delivery would fail."""
 
 
 class Explanation(Struct, frozen=True):
@@ -66,6 +69,7 @@ class Explain(Struct, frozen=True):
 
     devices: Devices
     direct: Direct
+    templates: TemplateChoice
     senders: Mapping[CredentialId, Sender]
     routing: RoutingTable
     defaults: Mapping[AppId, Defaults]
@@ -87,9 +91,13 @@ class Explain(Struct, frozen=True):
         (device,) = await self.direct.named(app, [submission], now)
         if isinstance(device, InvalidRequest):
             raise device
+        (said,) = await self.templates.chosen(app, [submission])
+        if isinstance(said, InvalidRequest):
+            raise said
         zone = await self._zone(app, submission)
-        checks, named = self.checks.get(app, ()), UTC_NAME if zone is None else zone.name
-        made = draft(submission, new_id, app, caller, self.defaults[app], now, checks, device, zone=named)
+        rules = self.defaults[app], now, self.checks.get(app, ()), device
+        named = UTC_NAME if zone is None else zone.name
+        made = draft(submission, new_id, app, caller, *rules, template=said, zone=named)
         notification = made.notification
         (devices,) = await self.devices.for_users([(app, notification.user_id)])
         if isinstance(device, Registration):
@@ -123,6 +131,8 @@ class Explain(Struct, frozen=True):
             case None:
                 credential, address = candidate.way
         message = self.routing.rendered(message_of(notification), address, recipient)
+        if isinstance(message, Dead):
+            return ExplainedTarget(n, candidate.name, candidate.channel, credential=credential, unsaid=message)
         message = self.routing.linked(message, notification, n, credential.channel)
         delivery = delivery_of(notification, n, credential, address, message)
         credential, *others = self.in_order(notification.lane, delivery)

@@ -12,7 +12,7 @@ from waypost.domain.amendment import Confirm
 from waypost.domain.ids import AppId
 from waypost.domain.status import DeliveryStatus
 from waypost.ports.clock import Clock
-from waypost.ports.feed import Feed, FeedCounts, Mark, MarkedEntry, Marking
+from waypost.ports.feed import Entry, Feed, FeedCounts, Mark, MarkedEntry, Marking, Saying
 from waypost.ports.live import Changed, Live
 from waypost.ports.work import Work
 
@@ -59,3 +59,14 @@ async def mark(
         ids = tuple([each.notification_id for each in changed])
         await live.changed(Changed(marking.app, marking.user_id, marking.mark, ids))
     return Reading(changed, counts)
+
+
+async def worded(entries: Sequence[Entry], say: Saying) -> Sequence[Entry]:
+    """Return *entries* with the words that their reader reads; those without a template are as they are stored."""
+    if all(each.record.notification.content.template is None for each in entries):
+        return entries
+    said = await say([each.record.notification for each in entries])
+    return [
+        replace(each, record=replace(each.record, notification=notification))
+        for each, notification in zip(entries, said, strict=True)
+    ]

@@ -33,6 +33,7 @@ from waypost.ports.clock import Clock, Ids
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Direct, Named
 from waypost.ports.pressure import CALM, Pressure
+from waypost.ports.templates import Said, TemplateChoice
 from waypost.ports.work import Acceptance, Accepted, NewNotification, NotReplayable, Replay, Unwritten, Work
 from waypost.telemetry import Event, Metric, Telemetry
 
@@ -65,6 +66,7 @@ class Intake(Struct, frozen=True):
     telemetry: Telemetry
     defaults: Mapping[AppId, Defaults]
     direct: Direct
+    templates: TemplateChoice
     backlog: Callable[[], Backlog]
     """Returns what waits already."""
     pressure: Callable[[], Pressure] = lambda: CALM
@@ -97,12 +99,13 @@ class Intake(Struct, frozen=True):
         self._refuse_if_full(caller.app, lanes)
         named = await self.direct.named(caller.app, submissions, self.clock.now())
         zones = await self._zones(caller.app, submissions)
-        drafts = self._drafts(caller, submissions, named, zones)
+        said = await self.templates.chosen(caller.app, submissions)
+        drafts = self._drafts(caller, submissions, named, said, zones)
         meant = [each if isinstance(made, Draft) else None for each, made in zip(named, drafts, strict=True)]
         kept = await self.direct.keep(meant, self.clock.now())
         if any(map(_is_somebodys, meant, kept)):
             owned = [new or was for new, was in zip(kept, named, strict=True)]
-            drafts = self._drafts(caller, submissions, owned, zones)
+            drafts = self._drafts(caller, submissions, owned, said, zones)
         arrivals = [NewNotification(made.notification, made.claims) for made in drafts if isinstance(made, Draft)]
         answers = iter(await self.work.accept(arrivals) if arrivals else ())
         results = [next(answers) if isinstance(made, Draft) else made for made in drafts]
@@ -142,7 +145,8 @@ class Intake(Struct, frozen=True):
         """End the dedup windows that *submission* would meet, so that it is new again; return how many were open."""
         (new_id,) = self.ids.next(1)
         zones = await self._zones(caller.app, [submission])
-        made = self._draft(caller, submission, new_id, self.clock.now(), None, zones)
+        (said,) = await self.templates.chosen(caller.app, [submission])
+        made = self._draft(caller, submission, new_id, self.clock.now(), None, said, zones)
         if isinstance(made, InvalidRequest):
             raise made
         return await self.dedup.forget(keys_of(submission, made.notification))
@@ -193,13 +197,18 @@ class Intake(Struct, frozen=True):
         return await self.zones(app, users) if users and self.zones is not None else {}
 
     def _drafts(
-        self, caller: Caller, submissions: Sequence[Submission], named: Sequence[Named], zones: Zones
+        self,
+        caller: Caller,
+        submissions: Sequence[Submission],
+        named: Sequence[Named],
+        said: Sequence[Said],
+        zones: Zones,
     ) -> list[Draft | InvalidRequest]:
         now = self.clock.now()
         ids = self.ids.next(len(submissions))
         return [
-            self._draft(caller, each, new_id, now, device, zones)
-            for each, new_id, device in zip(submissions, ids, named, strict=True)
+            self._draft(caller, each, new_id, now, device, template, zones)
+            for each, new_id, device, template in zip(submissions, ids, named, said, strict=True)
         ]
 
     def _draft(
@@ -209,15 +218,29 @@ class Intake(Struct, frozen=True):
         notification_id: NotificationId,
         now: Instant,
         device: Named,
+        template: Said,
         zones: Zones,
     ) -> Draft | InvalidRequest:
         if isinstance(device, InvalidRequest):
             return device
+        if isinstance(template, InvalidRequest):
+            return template
         checks, defaults = self.checks.get(caller.app, ()), self.defaults[caller.app]
         chosen = zones.get(UserId(submission.user_id)) if zones and submission.user_id is not None else None
         zone = UTC_NAME if chosen is None else chosen.name
         try:
-            return draft(submission, notification_id, caller.app, caller.name, defaults, now, checks, device, zone=zone)
+            return draft(
+                submission,
+                notification_id,
+                caller.app,
+                caller.name,
+                defaults,
+                now,
+                checks,
+                device,
+                template=template,
+                zone=zone,
+            )
         except InvalidRequest as invalid:
             return invalid
 

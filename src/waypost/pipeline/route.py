@@ -63,7 +63,10 @@ def _plan_fresh(item: WorkItem, recipient: Recipient, table: RoutingTable, now: 
         elif decided is None:
             targets.append(Target(n, each.name, each.channel))
             said = table.rendered(message, each.way[1], recipient)
-            deliveries.append(_delivery(notification, each, n, said, table))
+            if isinstance(said, Dead):
+                changes.append(Change(n, 1, said, now))
+            else:
+                deliveries.append(_delivery(notification, each, n, said, table))
         else:
             why = decided.reason if isinstance(decided, Suppressed) else None
             targets.append(Target(n, each.name, each.channel, why))
@@ -117,6 +120,9 @@ def _plan_again(
         decided = Expired() if is_expired(notification, attempt, now) else found.settlement
         if decided is None:
             said = table.rendered(message, found.way[1], recipient)
+            if isinstance(said, Dead):
+                changes.append(Change(target.n, attempt, said, now))
+                continue
             tried = (attempt, target.retries, target.throttles)
             deliveries.append(_delivery(notification, found, target.n, said, table, *tried))
         else:

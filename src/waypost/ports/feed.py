@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol
 
 from msgspec import Struct
 
 from waypost.domain.ids import AppId, DeviceId, NotificationId, UserId
+from waypost.domain.notification import Notification
 from waypost.domain.time import Instant
 from waypost.domain.words import Words
 from waypost.ports.views import NotificationRecord
@@ -160,6 +161,10 @@ class Shown(Struct, frozen=True):
 
     entries: tuple[Entry, ...] = ()
     deleted: tuple[int, ...] = ()
+
+
+Saying = Callable[[Sequence[Notification]], Awaitable[Sequence[Notification]]]
+"""Returns notifications with the words that their users read, where what is stored names a template."""
 
 
 class FeedPages(Protocol):

@@ -124,8 +124,16 @@ DELIVERY_STATUS_SUPPRESSED: DeliveryStatus
 DELIVERY_STATUS_CANCELLED: DeliveryStatus
 DELIVERY_STATUS_UNKNOWN: DeliveryStatus
 
+class TemplateChoice(_message.Message):
+    __slots__ = ("name", "version")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    version: int
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[int] = ...) -> None: ...
+
 class Submission(_message.Message):
-    __slots__ = ("user_id", "to", "device_ids", "kind", "urgency", "title", "subtitle", "body", "data", "image", "icon", "link", "actions", "sound", "badge", "category", "thread", "android_channel", "collapse_key", "ttl", "scheduled_at", "idempotency_key", "dedup_window", "guarantee", "overrides", "push_type", "retry_policy", "type", "device", "channels", "webhook_url", "send_at", "campaign", "variants", "holdout", "tags")
+    __slots__ = ("user_id", "to", "device_ids", "kind", "urgency", "title", "subtitle", "body", "data", "image", "icon", "link", "actions", "sound", "badge", "category", "thread", "android_channel", "collapse_key", "ttl", "scheduled_at", "idempotency_key", "dedup_window", "guarantee", "overrides", "push_type", "retry_policy", "type", "device", "channels", "webhook_url", "send_at", "campaign", "variants", "holdout", "tags", "template", "variables", "locale")
     class OverridesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -169,6 +177,9 @@ class Submission(_message.Message):
     VARIANTS_FIELD_NUMBER: _ClassVar[int]
     HOLDOUT_FIELD_NUMBER: _ClassVar[int]
     TAGS_FIELD_NUMBER: _ClassVar[int]
+    TEMPLATE_FIELD_NUMBER: _ClassVar[int]
+    VARIABLES_FIELD_NUMBER: _ClassVar[int]
+    LOCALE_FIELD_NUMBER: _ClassVar[int]
     user_id: str
     to: Broadcast
     device_ids: _containers.RepeatedScalarFieldContainer[str]
@@ -205,7 +216,10 @@ class Submission(_message.Message):
     variants: _containers.RepeatedCompositeFieldContainer[Variant]
     holdout: int
     tags: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, user_id: _Optional[str] = ..., to: _Optional[_Union[Broadcast, _Mapping]] = ..., device_ids: _Optional[_Iterable[str]] = ..., kind: _Optional[_Union[Kind, str]] = ..., urgency: _Optional[_Union[Urgency, str]] = ..., title: _Optional[str] = ..., subtitle: _Optional[str] = ..., body: _Optional[str] = ..., data: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., image: _Optional[str] = ..., icon: _Optional[str] = ..., link: _Optional[str] = ..., actions: _Optional[_Iterable[_Union[Action, _Mapping]]] = ..., sound: _Optional[str] = ..., badge: _Optional[int] = ..., category: _Optional[str] = ..., thread: _Optional[str] = ..., android_channel: _Optional[str] = ..., collapse_key: _Optional[str] = ..., ttl: _Optional[int] = ..., scheduled_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., idempotency_key: _Optional[str] = ..., dedup_window: _Optional[int] = ..., guarantee: _Optional[_Union[Guarantee, str]] = ..., overrides: _Optional[_Mapping[str, _struct_pb2.Struct]] = ..., push_type: _Optional[_Union[PushType, str]] = ..., retry_policy: _Optional[str] = ..., type: _Optional[str] = ..., device: _Optional[_Union[DeviceAddress, _Mapping]] = ..., channels: _Optional[_Iterable[_Union[ChannelStep, _Mapping]]] = ..., webhook_url: _Optional[str] = ..., send_at: _Optional[str] = ..., campaign: _Optional[str] = ..., variants: _Optional[_Iterable[_Union[Variant, _Mapping]]] = ..., holdout: _Optional[int] = ..., tags: _Optional[_Iterable[str]] = ...) -> None: ...
+    template: TemplateChoice
+    variables: _struct_pb2.Struct
+    locale: str
+    def __init__(self, user_id: _Optional[str] = ..., to: _Optional[_Union[Broadcast, _Mapping]] = ..., device_ids: _Optional[_Iterable[str]] = ..., kind: _Optional[_Union[Kind, str]] = ..., urgency: _Optional[_Union[Urgency, str]] = ..., title: _Optional[str] = ..., subtitle: _Optional[str] = ..., body: _Optional[str] = ..., data: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., image: _Optional[str] = ..., icon: _Optional[str] = ..., link: _Optional[str] = ..., actions: _Optional[_Iterable[_Union[Action, _Mapping]]] = ..., sound: _Optional[str] = ..., badge: _Optional[int] = ..., category: _Optional[str] = ..., thread: _Optional[str] = ..., android_channel: _Optional[str] = ..., collapse_key: _Optional[str] = ..., ttl: _Optional[int] = ..., scheduled_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., idempotency_key: _Optional[str] = ..., dedup_window: _Optional[int] = ..., guarantee: _Optional[_Union[Guarantee, str]] = ..., overrides: _Optional[_Mapping[str, _struct_pb2.Struct]] = ..., push_type: _Optional[_Union[PushType, str]] = ..., retry_policy: _Optional[str] = ..., type: _Optional[str] = ..., device: _Optional[_Union[DeviceAddress, _Mapping]] = ..., channels: _Optional[_Iterable[_Union[ChannelStep, _Mapping]]] = ..., webhook_url: _Optional[str] = ..., send_at: _Optional[str] = ..., campaign: _Optional[str] = ..., variants: _Optional[_Iterable[_Union[Variant, _Mapping]]] = ..., holdout: _Optional[int] = ..., tags: _Optional[_Iterable[str]] = ..., template: _Optional[_Union[TemplateChoice, _Mapping]] = ..., variables: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., locale: _Optional[str] = ...) -> None: ...
 
 class Variant(_message.Message):
     __slots__ = ("name", "weight", "title", "subtitle", "body", "image", "icon", "link")

@@ -36,6 +36,7 @@ from tests.memory.schedules import MemorySchedules
 from tests.memory.segments import MemorySegments
 from tests.memory.series import MemorySeries
 from tests.memory.store import MemoryStore
+from tests.memory.templates import MemoryTemplates
 from tests.memory.topics import MemoryTopics
 from tests.memory.views import MemoryViews
 from tests.memory.work import MemoryWork
@@ -69,6 +70,7 @@ from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.explain import Explain
 from waypost.pipeline.feed import mark
 from waypost.pipeline.intake import Intake
+from waypost.pipeline.template_choice import StoredTemplates
 from waypost.pipeline.zones import zones_of
 from waypost.ports.keys import ApiKey
 from waypost.ports.views import HistoryQuery
@@ -148,6 +150,7 @@ class InMemory:
         self.series = MemorySeries()
         self.topics = MemoryTopics()
         self.segments = MemorySegments()
+        self.templates = MemoryTemplates()
 
 
 class Service:
@@ -188,6 +191,8 @@ class Service:
         plugins, bare = installed(), AppSettings()
         checks = {app: content_checks(bare, plugins) for app in defaults}
         direct = DirectDevices(self.devices, {app: registration_checks(app, bare, plugins) for app in defaults})
+        grounds = {each.name: self._ground(each.settings and each.settings()) for each in features.FEATURES}
+        templates = StoredTemplates(self.stores.templates)
         intake = Intake(
             self.work,
             self.stores.dedup,
@@ -196,6 +201,7 @@ class Service:
             self.telemetry,
             defaults,
             direct,
+            templates,
             backlog=lambda: self.backlog,
             refused=self.stores.balance.refused,
             checks=checks,
@@ -208,7 +214,14 @@ class Service:
             callers=Authenticator(self.keys, self.tokens, defaults, self.clock, settings.key_cache_s, self.telemetry),
             keys=self.keys,
             bulk=BulkIntake(
-                self.bulk, self.stores.bulk_views, self.clock, ids, defaults, checks, segments=self.stores.segments
+                self.bulk,
+                self.stores.bulk_views,
+                self.clock,
+                ids,
+                self.stores.templates,
+                defaults,
+                checks,
+                segments=self.stores.segments,
             ),
             opt_outs=self.stores.opt_outs,
             erasures=self.erasures,
@@ -216,10 +229,12 @@ class Service:
             mark=partial(mark, self.stores.feed, self.work, self.clock, self.hub, ()),
             routes=features.routes(),
             tags=features.tags(),
+            say=features.saying(grounds),
             outbox=self.outbox,
             explain=Explain(
                 self.devices,
                 direct,
+                templates,
                 {},
                 RoutingTable(channels_of(plugins), {}, RULES),
                 defaults,
@@ -239,7 +254,7 @@ class Service:
             channels=tuple(plugin.channel for plugin in plugins),
             platforms=tuple(sorted(channels_of(plugins))),
             device_checks=direct.checks,
-            grounds={each.name: self._ground(each.settings and each.settings()) for each in features.FEATURES},
+            grounds=grounds,
         )
 
     def _ground(self, settings: Any) -> Ground:

@@ -101,6 +101,7 @@ API_SUBMISSION = {"user_id": "user-1", "title": "Hello", "body": "You"}
 DEVICE = {"platform": "android", "token": "token-1"}
 SCHEDULE = {"starts": "2027-02-01T09:00", "rule": "FREQ=DAILY", "notification": SUBMISSION}
 SERIES = {"steps": [{"name": "one", "notification": {"title": "Hello"}}]}
+TEMPLATE = {"channels": {"default": {"title": "Hello"}}}
 SOME_ID = "019c1234-5678-7abc-8def-0123456789ab"
 CALLS: Mapping[str, Answers] = {
     "POST /v1/notifications": Answers(202, 202, body=SUBMISSION),
@@ -206,6 +207,13 @@ CALLS: Mapping[str, Answers] = {
     "GET /v1/keys": Answers(200, 200),
     "POST /v1/keys/{prefix}/rotate": Answers(201, 404),
     "DELETE /v1/keys/{prefix}": Answers(204, 404),
+    "GET /v1/templates": Answers(200, 200),
+    "GET /v1/templates/{name}": Answers(200, 404),
+    "GET /v1/templates/{name}/versions": Answers(200, 404),
+    "POST /v1/templates/{name}/publish": Answers(200, 404, body={}),
+    "POST /v1/templates/{name}/preview": Answers(200, 404, body={}),
+    "DELETE /v1/templates/{name}": Answers(204, 404),
+    "PUT /v1/templates/{name}": Answers(200, 200, body=TEMPLATE),
     "POST /v1/receipts": Answers(200, 200, 200, body={"receipts": [{"event": "opened", "token": "x" * 38}]}),
     "GET /v1/notifications/{notification_id}/events": Answers(200, 404, 404),
     "POST /callbacks/{app}/{channel}/{name}": Answers(404, 404, 404),
@@ -312,6 +320,7 @@ class Bench:
         await admin.put(f"/v1/campaigns/spring-{self._made}", json=draft)
         await admin.put("/v1/devices/user-1/phone", json=DEVICE)
         await admin.put("/v1/users/user-1/bulk-opt-out")
+        await admin.put("/v1/templates/default", json=TEMPLATE)
         await admin.put("/v1/users/user-1", json={"locale": "de-CH"})
         name = f"n{self._made}"
         await admin.put(f"/v1/schedules/{name}", json=SCHEDULE)

@@ -13,13 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.shows import shows
-from waypost.domain.bulk import JobId, PageRow, cut_page, piece_of, recipient_id
+from waypost.domain.bulk import JobId, PageRow, cut_page, notification_for, piece_of, recipient_id, variables_for
 from waypost.domain.bulk_submission import BulkSubmission, draft_job, recipient_of
 from waypost.domain.content import Content
 from waypost.domain.errors import InvalidRequest
 from waypost.domain.ids import AppId, CallerId, NotificationId, UserId, created_at, first_id_at
 from waypost.domain.personal import names_in, personalised
 from waypost.domain.submission import Defaults
+from waypost.domain.template import ChannelTexts, TemplateContent, Variable, VariableType, Version
 from waypost.domain.time import Instant, from_datetime, isoformat
 
 NOW = Instant(1_800_000_000_000)
@@ -77,6 +78,23 @@ def test_every_text_is_filled_in_once_and_nothing_else_changes() -> None:
     assert (filled.title, filled.body, filled.link) == ("Hi {{city}}", "{{city}} Bern", "https://x/7")
     assert filled.data == {"a": ["7", {"b": "7"}], "n": 1}
     assert names_in(said) == {"name", "city", "id"}
+
+
+def test_a_recipients_variables_are_those_of_the_template() -> None:
+    """Those of the job stand in for them, and those that are the same for all are under both."""
+    declared = {"name": Variable(required=True), "city": Variable(), "order": Variable(type=VariableType.OBJECT)}
+    version = Version("hi", 3, TemplateContent(channels={"default": ChannelTexts(title="x")}, variables=declared))
+    said = {"template": {"name": "hi"}, "variables": {"order": {"n": 1}}, "locale": "pl", "link": "https://x/{{id}}"}
+    asked = msgspec.convert({"notification": said, "upload": True, "variables": {"city": "Bern"}}, BulkSubmission)
+    job = draft_job(asked, NotificationId(ID), AppId("demo"), CallerId("me"), Defaults(), NOW, version=version)
+    with pytest.raises(InvalidRequest, match=r"^at\.id: missing.*; at\.name: missing"):
+        recipient_of("ann", job, "at")
+    told = recipient_of({"user_id": "ann", "name": "Ann", "id": 7, "age": 9}, job, "at")
+    made = notification_for(job, 0, told.user_id, variables_for(job, told.variables, told.user_id))
+    use = made.content.template
+    assert use is not None and (use.name, use.version, use.locale) == ("hi", 3, "pl")
+    assert use.variables == {"order": {"n": 1}, "city": "Bern", "name": "Ann", "id": "7"}
+    assert made.content.link == "https://x/7"
 
 
 def _drafted(**fields: Any) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 from wsproto.frame_protocol import FrameProtocol, Opcode
 
 from tests.contract.bench import APP, notification
@@ -14,6 +15,7 @@ from tests.contract.clock import StoppedClock
 from tests.memory.feed import MemoryFeed
 from tests.memory.store import MemoryStore
 from tests.memory.work import MemoryWork
+from waypost.domain.content import Content
 from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.domain.ids import AppId, UserId, format_id, parse_id
 from waypost.entrypoints.live.connection import Connection, Reader, WebSocket
@@ -126,9 +128,10 @@ class Bench:
         await self.feed.mark(Marking(*ANN, mark, self.clock.now(), tuple(map(parse_id, ids))))
         await self.hub.changed(Changed(*ANN, mark, tuple(map(parse_id, ids))))
 
-    async def bring(self, count: int = 1, *, tells: bool = True) -> list[str]:
+    async def bring(self, count: int = 1, *, tells: bool = True, content: Content | None = None) -> list[str]:
         """Bring entries into the feed; return their ids."""
         made = [notification(self.clock.now()) for _ in range(count)]
+        made = made if content is None else [replace(each, content=content) for each in made]
         await self.work.accept([NewNotification(each) for each in made])
         entries = []
         for each in made:

@@ -17,7 +17,7 @@ from waypost.domain.content import ApnsPushType, Kind, Urgency
 from waypost.domain.errors import ErrorCode, InvalidRequest
 from waypost.domain.notification import Guarantee
 from waypost.domain.status import DeliveryStatus, NotificationStatus
-from waypost.domain.submission import Submission, SubmittedAction, SubmittedBroadcast
+from waypost.domain.submission import Submission, SubmittedAction, SubmittedBroadcast, SubmittedTemplate
 from waypost.domain.words import Words
 from waypost.entrypoints.grpc.refusals import STATUS_OF
 from waypost.entrypoints.grpc.submissions import parsed, submission
@@ -26,7 +26,12 @@ from waypost.v1 import notifications_pb2 as pb
 
 @pytest.mark.parametrize(
     ("message", "struct"),
-    [(pb.Submission, Submission), (pb.Action, SubmittedAction), (pb.Broadcast, SubmittedBroadcast)],
+    [
+        (pb.Submission, Submission),
+        (pb.Action, SubmittedAction),
+        (pb.Broadcast, SubmittedBroadcast),
+        (pb.TemplateChoice, SubmittedTemplate),
+    ],
 )
 def test_a_message_has_every_field(message: type, struct: type[msgspec.Struct]) -> None:
     """A field that is new at one door is missing at the other until it is written there, too."""

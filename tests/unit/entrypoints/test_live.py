@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from tests.unit.entrypoints.live_bench import ANN, Bench, entries_in, named, said, settled
+from waypost.domain.content import Content, TemplateUse
 from waypost.domain.ids import NotificationId, format_id
+from waypost.domain.notification import Notification
 from waypost.entrypoints.live.chain import MESSAGE_BYTES
 from waypost.entrypoints.live.connection import EventStream
 from waypost.entrypoints.live.hub import NAMED_LIMIT
@@ -196,6 +199,24 @@ async def test_an_entry_that_cannot_be_shown_has_clients_list_the_feed(bench: Be
     await bench.bring(3)
     await settled()
     assert [each["type"] for each in said(wire.written)] == ["hello", "entry", "fetch", "entry"]
+
+
+async def test_what_a_template_says_is_told_at_once_and_to_those_who_were_away(bench: Bench) -> None:
+    async def say(notifications: Sequence[Notification]) -> Sequence[Notification]:
+        hello = Content(title="Hello Ann")
+        return [each if each.content.template is None else replace(each, content=hello) for each in notifications]
+
+    bench.hub.say_by(say)
+    bench.hub._news._view = lambda entry: entry.record.notification.content.title
+    wire = bench.join()
+    await settled()
+    await bench.bring(content=Content(template=TemplateUse("hello", 1)))
+    await bench.bring(content=Content(title="As it is"))
+    await settled()
+    assert entries_in(said(wire.written)) == ["Hello Ann", "As it is"]
+    late = bench.join(since=cursors.of_place(0))
+    await settled()
+    assert entries_in(said(late.written)) == ["Hello Ann", "As it is"]
 
 
 async def test_news_come_when_the_store_is_back(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.contract.clock import StoppedClock
 from tests.memory.devices import MemoryDevices
 from tests.memory.store import MemoryStore
+from tests.memory.templates import MemoryTemplates
 from tests.unit.domain.made import CHANNELS
 from waypost.channels.fcm.sender import FcmSender
 from waypost.channels.fcm.settings import FcmSettings
@@ -27,6 +28,7 @@ from waypost.domain.submitted_device import SubmittedAddress
 from waypost.domain.time import later
 from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.explain import Explain
+from waypost.pipeline.template_choice import StoredTemplates
 from waypost.telemetry import Silent
 
 pytestmark = pytest.mark.asyncio
@@ -53,9 +55,9 @@ async def explaining(*devices: tuple[str, Platform]) -> Explain:
     )
     table = RoutingTable(CHANNELS, {DEMO: {Channel("fcm"): (sender.credential,)}}, RULES)
     direct = DirectDevices(registry, {DEMO: {Platform("android"): is_token_alone}})
-    return Explain(
-        registry, direct, {sender.credential: sender}, table, {DEMO: Defaults(dedup_window_s=60)}, clock, OneId()
-    )
+    defaults = {DEMO: Defaults(dedup_window_s=60)}
+    templates = StoredTemplates(MemoryTemplates())
+    return Explain(registry, direct, templates, {sender.credential: sender}, table, defaults, clock, OneId())
 
 
 async def test_each_device_shows_what_it_would_be_sent_or_why_nothing() -> None:
@@ -122,6 +124,7 @@ async def test_an_invalid_submission_is_refused_as_intake_would() -> None:
     refusing = Explain(
         explain.devices,
         explain.direct,
+        explain.templates,
         explain.senders,
         explain.routing,
         explain.defaults,

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from tests.memory.dedup import MemoryDedup
+from tests.memory.templates import MemoryTemplates
 from tests.shows import shows
 from tests.unit.pipeline.test_report import ANN, RegistryBench
 from tests.unit.runtime.bench import APP
@@ -20,6 +21,7 @@ from waypost.domain.scope import EVERY_SCOPE
 from waypost.domain.submission import Defaults, Submission
 from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.intake import Caller, Intake
+from waypost.pipeline.template_choice import StoredTemplates
 from waypost.ports.pressure import Pressure
 from waypost.ports.work import Accepted, Duplicate
 from waypost.telemetry import Silent
@@ -42,6 +44,7 @@ async def test_a_duplicate_reads_no_registry(tmp_path: Path) -> None:
         Silent(),
         {APP: Defaults(dedup_window_s=86_400)},
         DirectDevices(bench.registry, {}),
+        StoredTemplates(MemoryTemplates()),
         backlog=lambda: Backlog(1_000, is_shared=True),
     )
     said = Submission(user_id=ANN, title="Hello")
@@ -72,6 +75,7 @@ async def test_the_critical_lane_is_shed_last(tmp_path: Path) -> None:
         Silent(),
         {APP: Defaults()},
         DirectDevices(bench.registry, {}),
+        StoredTemplates(MemoryTemplates()),
         lambda: Backlog(1_000, is_shared=True),
         lambda: pressure,
     )

@@ -112,6 +112,8 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "channels": _each_given,
     "variants": _each_given,
     "data": _plain,
+    "template": _given,
+    "variables": _plain,
     "overrides": _overrides,
     "scheduled_at": _moment,
     "kind": _word_of(pb.Kind, "KIND_"),

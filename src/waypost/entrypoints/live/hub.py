@@ -22,7 +22,7 @@ from waypost.entrypoints.live.news import News
 from waypost.entrypoints.live.outward import Outward
 from waypost.entrypoints.live.settings import FeedSettings
 from waypost.ports.clock import Clock
-from waypost.ports.feed import Entry, Feed, NewEntry
+from waypost.ports.feed import Entry, Feed, NewEntry, Saying
 from waypost.ports.live import Changed
 from waypost.telemetry import Metric, Telemetry
 
@@ -63,6 +63,10 @@ class Hub:
         """The place of the last entry that it heard of, from whomever."""
         self._tasks: list[asyncio.Task[None]] = []
         self._is_stopping = False
+
+    def say_by(self, say: Saying) -> None:
+        """Put the words of templates into what is told by *say*."""
+        self._news.say = say
 
     async def start(self) -> None:
         """Listen to other processes, and begin to tell."""

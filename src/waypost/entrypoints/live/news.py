@@ -12,9 +12,11 @@ from typing import Any, Final
 
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import NotificationId, format_id
+from waypost.domain.notification import Notification
 from waypost.entrypoints.live.connection import BEGINS_NOW, Connection, Reader
 from waypost.entrypoints.live.messages import LiveMessage
-from waypost.ports.feed import Entry, Feed, FeedCounts, Mark, NewsQuery
+from waypost.pipeline.feed import worded
+from waypost.ports.feed import Entry, Feed, FeedCounts, Mark, NewsQuery, Saying
 from waypost.ports.live import Changed
 from waypost.telemetry import Event, Telemetry
 
@@ -22,6 +24,11 @@ NEWS_LIMIT: Final = 100
 """The most entries that a connection catches up with; a client that misses more lists the feed."""
 READERS_AT_ONCE: Final = 100
 AGAIN_S: Final = 0.5
+
+
+async def as_stored(notifications: Sequence[Notification]) -> Sequence[Notification]:
+    """Return *notifications* as they are."""
+    return notifications
 
 
 class News:
@@ -41,6 +48,8 @@ class News:
         self._view = view
         self._of = of
         self._arrived = arrived
+        self.say: Saying = as_stored
+        """Puts the words of templates into what is told."""
         self._brought: deque[tuple[Reader, NotificationId]] = deque()
         self._changes: deque[Changed] = deque()
         self._behind: deque[Connection] = deque()
@@ -93,7 +102,7 @@ class News:
         if not news:
             return
         try:
-            found = await self._feed.entries([each[1] for each in news])
+            found = await worded(await self._feed.entries([each[1] for each in news]), self.say)
             counts = await self._counts([reader for reader, _ in news])
         except BaseException:
             for reader, _ in news:
@@ -142,7 +151,7 @@ class News:
         try:
             await self._greet([each for each in asking if not each.is_greeted])
             queries = [NewsQuery(*each.reader, each.place) for each in asking]
-            found = await self._feed.news(queries, NEWS_LIMIT + 1)
+            found = [await worded(each, self.say) for each in await self._feed.news(queries, NEWS_LIMIT + 1)]
             told = [each.reader for each, news in zip(asking, found, strict=True) if news or each.missed_mark]
             counts = await self._counts(told)
         except BaseException:

@@ -27,7 +27,7 @@ from waypost.ports.callbacks import CallbackRequest, TargetReport
 from waypost.ports.clock import Clock
 from waypost.ports.devices import Devices
 from waypost.ports.erasure import Erasures
-from waypost.ports.feed import Marking
+from waypost.ports.feed import Marking, Saying
 from waypost.ports.keys import Keys
 from waypost.ports.outbox import OutboxView
 from waypost.ports.views import Views
@@ -55,6 +55,8 @@ class Api(Struct, frozen=True):
     audit: Audit
     mark: Callable[[Marking], Awaitable[Reading]]
     """Marks notifications as their reader wants them."""
+    say: Saying
+    """Puts the words of templates into notifications that their users are shown."""
     outbox: OutboxView
     explain: Explain
     clock: Clock

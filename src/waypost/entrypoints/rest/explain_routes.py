@@ -43,6 +43,13 @@ class RenderedView(Struct, frozen=True, omit_defaults=True):
     refused: Annotated[str | None, Meta(description="The reason why it would not be sent.")] = None
 
 
+class FailureView(Struct, frozen=True):
+    """The reason of a failure, as the receipt would have it."""
+
+    code: Annotated[str, Meta(examples=["missing_variable"])]
+    reason: Annotated[str, Meta(examples=["the variable order.total is missing"])]
+
+
 class ExplainedTargetView(Struct, frozen=True):
     """One device: the message that it would get, or the reason why it gets none."""
 
@@ -63,6 +70,9 @@ class ExplainedTargetView(Struct, frozen=True):
     fallbacks: Annotated[
         tuple[str, ...], Meta(description="The accounts that would be tried if `credential` does not take it.")
     ] = ()
+    fails: Annotated[
+        FailureView | None, Meta(description="The reason why nothing can be said to it: its delivery would fail.")
+    ] = None
 
 
 class RulingView(Struct, frozen=True):
@@ -139,7 +149,7 @@ def _view(explanation: Explanation) -> ExplanationView:
 
 
 def _target(target: ExplainedTarget) -> ExplainedTargetView:
-    rendered = None if target.rendered is None else _rendered(target.rendered)
+    rendered = None if target.rendered is None else rendered_view(target.rendered)
     credential = None if target.credential is None else str(target.credential)
     waits_for = () if target.after is None else target.after.names
     fallbacks = tuple(str(each) for each in target.fallbacks)
@@ -153,6 +163,7 @@ def _target(target: ExplainedTarget) -> ExplainedTargetView:
         target.scope,
         waits_for,
         fallbacks,
+        None if target.unsaid is None else FailureView(target.unsaid.code, target.unsaid.why),
     )
 
 
@@ -173,7 +184,8 @@ def _ruling(ruling: Ruling) -> RulingView:
             assert_never(ruling.verdict)
 
 
-def _rendered(rendered: Rendered) -> RenderedView:
+def rendered_view(rendered: Rendered) -> RenderedView:
+    """Show a request; its body as text, where it is one."""
     text = binary = None
     try:
         text = rendered.body.decode()

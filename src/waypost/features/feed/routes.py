@@ -24,6 +24,7 @@ from waypost.entrypoints.rest.parameters import CursorGiven, Limit, PathIdentity
 from waypost.entrypoints.rest.views import Cursor, Timestamp
 from waypost.entrypoints.submitting import Id
 from waypost.features.parts import Ground
+from waypost.pipeline.feed import worded
 from waypost.ports.feed import Entry, FeedCounts, FeedQuery, Folder, Mark, Marking
 
 IDS_LIMIT = 500
@@ -123,9 +124,10 @@ async def feed(
     query = FeedQuery(request.user.app, user, folder, () if type is None else (type,), before, limit, tag)
     reads = ground.pages or ground.store.feed
     found = await reads.page(query)
+    entries = await worded(found.entries, api_of(request).say)
     counts = await _counts(request, user)
     following = None if found.before is None else cursors.of_place(found.before)
-    return answer(200, FeedView(counts.unread, counts.unseen, tuple(map(view, found.entries)), following))
+    return answer(200, FeedView(counts.unread, counts.unseen, tuple(map(view, entries)), following))
 
 
 @get(

@@ -82,7 +82,7 @@ def _by_night(
 def _merging(
     ground: Ground, notification: Notification, delivery: Delivery, until: Instant, new_id: NotificationId, now: Instant
 ) -> Merging:
-    content = notification.content
+    content = delivery.message.content  # as it would have been said, by a template too
     title = content.title or content.body or ""
     channel = ground.families.get(delivery.channel, PUSH)
     due_at = later(until, _AFTER_MS)

@@ -46,6 +46,7 @@ from waypost.stores.sql.schedules import SqlSchedules
 from waypost.stores.sql.segments import SqlSegments
 from waypost.stores.sql.series import SqlSeries
 from waypost.stores.sql.settings import SqlSettings
+from waypost.stores.sql.templates import SqlTemplates
 from waypost.stores.sql.topics import SqlTopics
 from waypost.stores.sql.user_changes import SqlUserChanges
 from waypost.stores.sql.user_events import SqlUserEvents
@@ -95,6 +96,7 @@ class Store:
         self.user_changes = SqlUserChanges(database)
         self.frequency = SqlFrequency(database)
         self.digests = SqlDigests(database)
+        self.templates = SqlTemplates(database)
         self.device_events = SqlDeviceEvents(database)
         self.schedules = SqlSchedules(database)
         self.series = SqlSeries(database)
