@@ -12,8 +12,10 @@ from tests.contract.bench import APP, Bench
 from tests.contract.scheduling import ground_on, submitted, weekly
 from tests.contract.sql import SqlUnderTest
 from waypost.domain.ids import UserId
+from waypost.domain.local_time import choose_zone
 from waypost.domain.profile import Profile
-from waypost.domain.schedule import Claimed, Schedule, ScheduleStatus, paused
+from waypost.domain.recurrence import Recurrence
+from waypost.domain.schedule import Claimed, Schedule, ScheduleStatus, awaiting, paused
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, Instant, isoformat, later
 from waypost.features.parts import Ground
 from waypost.features.schedules.sending import IN_DOUBT, send_due
@@ -77,11 +79,15 @@ async def test_a_user_who_moves_is_told_at_nine_over_there_once_a_week(bench: Be
     await send_due(ground)
     assert len(await submitted(bench)) == 1, "it is four in the morning over there"
     assert await times(bench, ground, 1) == ["2027-03-22T13:00:00.000Z"]
-    await profiles.put(APP, ann, Profile(time_zone="Pacific/Honolulu"), bench.now)
-    assert await times(bench, ground, 0) == []
-    bench.clock.advance(6 * HOUR_MS)
-    await send_due(ground)
-    assert len(await submitted(bench)) == 2, "nine o'clock of the same Monday comes once more: it was told already"
+    further_west = choose_zone("Pacific/Honolulu", None)
+    again = awaiting(await found(ground), further_west, bench.now)
+    assert again.following == "2027-03-29T09:00", "nine o'clock of the same Monday comes once more: it was told already"
+
+
+async def test_several_times_a_day_are_several_submissions(bench: Bench) -> None:
+    rule = Recurrence("2027-03-15T09:00", "FREQ=DAILY;BYHOUR=9,12")
+    ground = await begin(bench, weekly(bench, recurrence=rule))
+    assert await times(bench, ground, 3) == [FIRST, "2027-03-15T11:00:00.000Z", "2027-03-16T08:00:00.000Z"]
 
 
 @pytest.mark.parametrize(("late_ms", "is_sent"), [(HOUR_MS, True), (HOUR_MS + 1, False)])

@@ -19,8 +19,10 @@ from waypost.domain.profile import Profile
 from waypost.domain.series import Condition, Member, MemberState, Series, Step, joined
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, isoformat, later
+from waypost.domain.tracked import TrackedEvent
 from waypost.features.parts import Ground
 from waypost.features.series.moving import IN_DOUBT, move_due
+from waypost.features.series.parts import PARTS
 
 pytestmark = pytest.mark.asyncio
 
@@ -83,8 +85,9 @@ async def test_steps_over_days_come_in_their_order_and_an_event_ends_them(bench:
     start = bench.now
     assert await told(bench, ground, 42) == [("ann", "welcome"), ("bob", "welcome")]
     assert sorted(await told(bench, ground, 12)) == [("ann", "tips"), ("bob", "tips")]
-    await ground.store.series.exit_by_event(APP, BOB, "page_seen")
-    await ground.store.series.exit_by_event(APP, BOB, "order_paid")
+    assert PARTS.hears is not None
+    events = [TrackedEvent(APP, BOB, name, bench.now) for name in ("page_seen", "order_paid", "order_paid")]
+    await ground.store.user_events.track([*events, TrackedEvent(APP, ANN, "page_seen", bench.now)], [PARTS.hears])
     assert await told(bench, ground, 5 * 24) == [("ann", "offer")]
     ann, bob = await at(ground), await at(ground, BOB)
     assert [(each.step, isoformat(each.at)) for each in ann.done] == [

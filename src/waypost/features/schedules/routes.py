@@ -12,12 +12,12 @@ from litestar import Response, delete, get, patch, post, put
 from litestar.params import QueryParameter, RawBody
 from msgspec.structs import replace
 
-from waypost.domain.errors import ErrorCode, NotFound, Unavailable, WaypostError
-from waypost.domain.local_time import ChosenZone, LocalTime, local_at, parse_local
+from waypost.domain.errors import ErrorCode, InvalidRequest, NotFound, Unavailable, WaypostError
+from waypost.domain.local_time import ChosenZone, LocalTime, local_at, local_faults, parse_local
 from waypost.domain.recurrence import is_one, without
 from waypost.domain.schedule import Schedule, ScheduleStatus, awaiting, paused
 from waypost.entrypoints.access import READS, SENDS
-from waypost.entrypoints.decoding import checked, decode
+from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest.answers import INTAKE_CODES, WRITE_CODES, answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of, ground_of
 from waypost.entrypoints.rest.parameters import (
@@ -208,12 +208,17 @@ async def leave_out(request: Call, schedule: PathSchedule, occurrence: PathOccur
 )
 async def move(request: Call, schedule: PathSchedule, occurrence: PathOccurrence, body: RawBody) -> Response[bytes]:
     """Submit at another time, once; the others stay."""
-    to = parse_local(checked(LocalTime, decode(_moved, body).to, "to"))
-    return await _replaced(request, schedule, occurrence, to)
+    to = decode(_moved, body).to
+    if faults := local_faults("to", to):
+        raise InvalidRequest(tuple(faults))
+    return await _replaced(request, schedule, occurrence, parse_local(to))
 
 
 async def _replaced(request: Call, schedule: str, occurrence: str, to: datetime | None) -> Response[bytes]:
-    local = parse_local(text_in(occurrence, "occurrence", LocalTime))
+    said = text_in(occurrence, "occurrence", LocalTime)
+    if local_faults("occurrence", said):
+        raise NotFound("the schedule has no such time")
+    local = parse_local(said)
 
     def changed(before: Schedule, zone: ChosenZone) -> Schedule:
         now = api_of(request).clock.now()

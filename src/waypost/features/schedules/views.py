@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
@@ -61,7 +61,7 @@ class Occurrence(Struct, frozen=True):
 class LastOccurrence(Struct, frozen=True):
     """The last time of a schedule, and what became of it."""
 
-    local: LocalTime
+    local: Annotated[LocalTime, Meta(description="The local time.")]
     at: Annotated[Timestamp, Meta(description="When it was submitted.")]
     id: Annotated[Id | None, Meta(description="The notification or job; null if it was refused.")]
     error: Annotated[Line | None, Meta(description="Why it was refused.")]
@@ -72,18 +72,18 @@ class ScheduleView(Struct, frozen=True):
 
     name: NameText
     status: ScheduleStatus
-    starts: LocalTime
-    rule: str | None
+    starts: Annotated[LocalTime, Meta(description="The first time, and the time of day of all others; local.")]
+    rule: Annotated[str | None, Meta(description="The `RRULE`, with a local `UNTIL`; null is once.")]
     time_zone: Annotated[str, Meta(description="The zone in which its times are meant now.")]
-    time_zone_of: ZoneSource
-    without: tuple[LocalTime, ...]
-    also: tuple[LocalTime, ...]
+    time_zone_of: Annotated[ZoneSource, Meta(description="Whose zone that is.")]
+    without: Annotated[tuple[LocalTime, ...], Meta(description="Times of the rule that are left out.")]
+    also: Annotated[tuple[LocalTime, ...], Meta(description="Times beside the rule.")]
     next: Annotated[tuple[Occurrence, ...], Meta(description="The next times; of a paused one those that would come.")]
-    last: LastOccurrence | None
+    last: Annotated[LastOccurrence | None, Meta(description="The last time, and what became of it.")]
     sent: Annotated[int, Meta(description="Times that were submitted.")]
     missed: Annotated[int, Meta(description="Times that nobody was there for.")]
-    notification: dict[str, Any] | None
-    bulk: dict[str, Any] | None
+    notification: Annotated[Submission | None, Meta(description="What is submitted each time.")]
+    bulk: Annotated[BulkSubmission | None, Meta(description="The bulk job that is made each time.")]
 
 
 class SchedulePage(Struct, frozen=True):
@@ -115,8 +115,8 @@ def view(schedule: Schedule, zone: ChosenZone, now: Instant, n: int = SHOWN) -> 
         _last(schedule),
         schedule.sent,
         schedule.missed,
-        None if told is None else msgspec.json.decode(told),
-        None if bulk is None else msgspec.json.decode(bulk),
+        None if told is None else msgspec.json.decode(told, type=Submission),
+        None if bulk is None else msgspec.json.decode(bulk, type=BulkSubmission),
     )
 
 

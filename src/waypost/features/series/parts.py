@@ -9,7 +9,7 @@ from waypost.features.series.routes import ROUTES
 from waypost.pipeline.sweep import PAGE
 from waypost.ports.erasure import Erasure
 from waypost.runtime.roles import Role
-from waypost.stores.sql.series import EVENT, MEMBER, VERSION
+from waypost.stores.sql.series import EVENT, MEMBER, VERSION, hear
 
 EVERY_S = 1.0
 """Seconds between two looks for whose step is due: so late it may be, and never early."""
@@ -29,6 +29,7 @@ async def drop(ground: Ground, now: Instant) -> int:
 PARTS = Parts(
     tables=(VERSION, EVENT, MEMBER),
     routes=(*ROUTES,),
+    hears=hear,
     tags={"Series": "Steps over days that users go through."},
     duties=(FeatureDuty("series", Role.SWEEP, EVERY_S, move_due),),
     erases=erase,

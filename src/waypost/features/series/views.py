@@ -55,7 +55,10 @@ class SubmittedSeriesStep(Struct, frozen=True, forbid_unknown_fields=True, omit_
 class SubmittedSeries(Struct, frozen=True, forbid_unknown_fields=True):
     """A series."""
 
-    steps: Annotated[tuple[SubmittedSeriesStep, ...], Meta(min_length=1, max_length=STEPS_LIMIT)]
+    steps: Annotated[
+        tuple[SubmittedSeriesStep, ...],
+        Meta(min_length=1, max_length=STEPS_LIMIT, description="The steps, in their order."),
+    ]
     exit_on: Annotated[
         tuple[EventName, ...], Meta(max_length=20, description="The events with which a member leaves.")
     ] = ()
@@ -79,8 +82,8 @@ class SeriesView(Struct, frozen=True):
 
     name: NameText
     version: Annotated[int, Meta(description="The number of the version; running members end with their own.")]
-    steps: tuple[SubmittedSeriesStep, ...]
-    exit_on: tuple[EventName, ...]
+    steps: Annotated[tuple[SubmittedSeriesStep, ...], Meta(description="The steps, in their order.")]
+    exit_on: Annotated[tuple[EventName, ...], Meta(description="The events with which a member leaves.")]
     created_at: Timestamp
 
 
@@ -100,7 +103,7 @@ class SeriesPage(Struct, frozen=True):
 class StepDoneView(Struct, frozen=True):
     """A step that a member left behind."""
 
-    step: NameText
+    step: Annotated[NameText, Meta(description="The step's name.")]
     at: Timestamp
     id: Annotated[Id | None, Meta(description="Its notification; null if it was skipped or refused.")]
     error: Annotated[Line | None, Meta(description="Why it was refused.")]
@@ -110,12 +113,12 @@ class MemberView(Struct, frozen=True):
     """A member, and where in the series they are."""
 
     user_id: str
-    version: int
+    version: Annotated[int, Meta(description="The version of the series that they began with.")]
     state: MemberState
-    joined_at: Timestamp
+    joined_at: Annotated[Timestamp, Meta(description="When they joined.")]
     next_step: Annotated[NameText | None, Meta(description="The step that they wait for.")]
     due_at: Annotated[Timestamp | None, Meta(description="When that is due.")]
-    done: tuple[StepDoneView, ...]
+    done: Annotated[tuple[StepDoneView, ...], Meta(description="The steps that they left behind.")]
     events: Annotated[tuple[EventName, ...], Meta(description="The events since then that conditions ask for.")]
     why: Annotated[str | None, Meta(description="Why they left.")]
     data: dict[str, Any]
