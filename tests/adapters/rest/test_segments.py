@@ -8,12 +8,14 @@ import pytest
 
 from tests.adapters.rest.service import served
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("each_store")]
+pytestmark = pytest.mark.asyncio
+on_each_store = pytest.mark.usefixtures("each_store")
 
 SEGMENT = "/v1/segments/premium"
 PREMIUM: dict[str, Any] = {"and": [{"attribute": {"name": "plan", "is": "premium"}}, {"not": {"topic": "quiet"}}]}
 
 
+@on_each_store
 async def test_a_segment_is_put_listed_and_removed() -> None:
     async with served() as (_, client):
         made = await client.put(SEGMENT, json={"filter": PREMIUM})
@@ -60,6 +62,7 @@ async def test_filters_too_deep_for_sql_are_refused() -> None:
         assert (refused.status_code, "12 filters" in refused.json()["detail"]) == (400, True)
 
 
+@on_each_store
 async def test_a_bulk_send_is_to_a_segment_a_topic_or_a_filter_and_to_nothing_else() -> None:
     async with served() as (service, client):
         await client.put(SEGMENT, json={"filter": PREMIUM})
