@@ -25,6 +25,7 @@ from waypost.domain.scope import EVERY_SCOPE
 from waypost.domain.submission import Defaults, Submission
 from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.intake import Caller, Intake
+from waypost.pipeline.template_choice import StoredTemplates
 from waypost.ports.work import Accepted
 from waypost.stores.sql.store import open_store
 from waypost.telemetry import Level
@@ -52,9 +53,9 @@ async def a_run(folder: Path, log: JsonLinesSink) -> dict[str, str]:
     bench.apns.answer = answer
     direct, backlog = DirectDevices(store.devices, {}), Backlog(1_000, is_shared=True)
     defaults = {APP: Defaults()}
-    intake = Intake(
-        store.work, store.dedup, bench.clock, bench.ids, log, defaults, direct, backlog=lambda: backlog
-    )  # fmt: skip
+    templates = StoredTemplates(store.templates)
+    ports = store.work, store.dedup, bench.clock, bench.ids, log, defaults, direct, templates
+    intake = Intake(*ports, backlog=lambda: backlog)
     for user in USERS:
         await bench.register(user, Channel("apns"))
     said = [Submission(user_id=UserId(user), title="Hello") for user in USERS]
