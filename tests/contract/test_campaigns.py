@@ -130,12 +130,15 @@ async def test_cancelled_ones_tell_nobody_more(campaign_bench: CampaignBench) ->
     assert (await campaign_bench.campaigns.open(), len(told) > 0) == ([], True)
 
 
-@pytest.mark.parametrize("dies", ["add", "save", "order"])
+@pytest.mark.parametrize(
+    ("dies", "audience"),
+    [("add", "a list"), ("save", "a list"), ("order", "a list"), ("save", "the registry"), ("order", "the registry")],
+)
 async def test_whoever_dies_while_a_step_begins_leaves_it_to_be_begun_once(
-    campaign_bench: CampaignBench, dies: str, monkeypatch: pytest.MonkeyPatch
+    campaign_bench: CampaignBench, dies: str, audience: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before each write of it: the next one makes the same job again, with the same list."""
-    await campaign_bench.put()
+    await campaign_bench.put(**AUDIENCES[audience])
     await campaign_bench.order(_O.SCHEDULE)
     store = campaign_bench.ground.store
     broken = store.campaigns if dies == "save" else store.bulk
