@@ -22,6 +22,8 @@ from waypost.stores.redis.wire import SinglePrimary
 from waypost.telemetry import Silent
 
 TABLES = ("device", "token_owner", "feed")
+PATIENCE_S = 20.0
+"""Seconds for a request: nothing here is about a cluster that is slow, such as on a machine that stands still."""
 
 
 class RegistryUnderTest(Protocol):
@@ -67,7 +69,13 @@ class Keyspace:
     def __init__(self, hosts: Sequence[str], name: str | None = None) -> None:
         addresses, ports = zip(*(host.split(":") for host in hosts), strict=True)
         name = name or f"waypost_{uuid.uuid4().hex[:16]}"
-        self.settings = CassandraSettings(hosts=addresses, port=int(ports[0]), keyspace=name, replication_factor=1)
+        self.settings = CassandraSettings(
+            hosts=addresses,
+            port=int(ports[0]),
+            keyspace=name,
+            replication_factor=1,
+            request_timeout_s=PATIENCE_S,
+        )
         self._is_migrated = False
 
     async def empty(self) -> CassandraSettings:

@@ -276,6 +276,14 @@ def test_what_a_broker_once_carried_is_refused_with_what_to_write_instead(tmp_pa
     assert "outbox.to" in str(refusal(tmp_path, POSTGRES, WAYPOST_STACK="relayed"))
 
 
+def test_feeds_are_copied_to_a_cluster_that_reads_what_it_wrote(tmp_path: Path) -> None:
+    asked = "apps: {demo: {}}\nfeeds: cassandra\n"
+    assert refusal(tmp_path, asked).path == "cassandra"
+    hosts = f"{asked}cassandra: {{hosts: [127.0.0.1], write_consistency: "
+    assert refusal(tmp_path, f"{hosts}ONE}}").path == "cassandra.write_consistency"
+    assert read(tmp_path, f"{hosts}LOCAL_QUORUM}}").feeds == "cassandra"
+
+
 def test_only_postgresql_has_an_outbox_that_is_published(tmp_path: Path) -> None:
     assert refusal(tmp_path, "apps: {demo: {}}\noutbox: {to: redis}").path == "outbox.to"
     assert refusal(tmp_path, f"{LOG}store: postgresql://localhost/w\noutbox: {{to: kafka}}").path == "outbox.to"
