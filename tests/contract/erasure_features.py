@@ -197,6 +197,7 @@ PUTS: Final[Mapping[str, Put | str]] = {
     "receipts": reports,
     "callbacks": "what a provider reports becomes part of the receipt",
     "webhooks": tells,
+    "device_counts": "it counts, and keeps nothing",
     "balance": "it counts, and names nobody",
     "recovery": is_stuck,
     "campaigns": is_drafted,
