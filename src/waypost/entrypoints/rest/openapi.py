@@ -117,6 +117,8 @@ def _open(schema: dict[str, Any]) -> None:
         within = schema.setdefault("additionalProperties", True)
         if isinstance(within, dict):
             _open(within)
+    for one in schema.get("anyOf", ()):
+        _open(one)
 
 
 def _describe(operation: dict[str, Any], spoken: Spoken, by_kind: dict[Any, dict[str, Any]]) -> None:
