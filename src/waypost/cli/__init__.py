@@ -57,10 +57,11 @@ def waypost() -> None:
       waypost serve --config waypost.yaml          the real thing
       waypost keys create --app demo --caller me   a key for the commands that speak to the API
 
-    send, show, feed, tail, bulk, campaigns, schedules, devices, users, dead, alerts, analytics, balance, audit,
-    outbox, explain and dedup speak to the API: give its address with --url or WAYPOST_URL, and the key in
-    WAYPOST_API_KEY. keys, migrate, backup, restore, move, check-config, and devices export, import and warm, read
-    the configuration and open the store themselves; apns and fcm read it and speak to Apple and to Google.
+    send, show, cancel, reschedule, feed, tail, bulk, campaigns, schedules, series, segments, templates, devices,
+    users, dead, alerts, analytics, balance, audit, outbox, webhooks, explain and dedup speak to the API: give its
+    address with --url or WAYPOST_URL, and the key in WAYPOST_API_KEY. keys, migrate, backup, restore, move,
+    check-config, and devices export, import and warm, read the configuration and open the store themselves; apns and
+    fcm read it and speak to Apple and to Google.
     """
 
 

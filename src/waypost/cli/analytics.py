@@ -118,7 +118,7 @@ def events(client: Client, as_json: bool, as_csv: bool, **asked: str | None) -> 
 @api_options
 @as_json_option
 def best_hour(client: Client, user_id: str, segment: str | None, as_json: bool) -> None:
-    """Show the hour of the day in which a user opens most of what is sent, in the user's time zone.
+    """Show the hour of the day in which a user reads most of what is sent, in the user's time zone.
 
     \b
     Examples:

@@ -33,7 +33,7 @@ def users() -> None:
 @api_options
 @as_json_option
 def import_(client: Client, file: Path, as_json: bool) -> None:
-    """Change the profiles of the users in FILE, a .csv, .ndjson or .jsonl; 1 where a line of it is faulty.
+    """Change the profiles of the users in FILE, a .csv, .ndjson or .jsonl; exit with 1 where a line is faulty.
 
     What a line does not name stays as it is.
 

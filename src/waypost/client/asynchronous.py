@@ -335,7 +335,7 @@ class AsyncClient:
         return answer
 
     async def best_hour(self, user_id: str, **query: str | int | None) -> Json:
-        """Name the hour of the day in which a user opens most of what is sent (segment)."""
+        """Name the hour of the day in which a user reads most of what is sent (segment)."""
         answer: Json = await self._answer(calls.best_hour(user_id, **query))
         return answer
 

@@ -1,7 +1,7 @@
-"""The best hour: the hour of the day in which somebody opens most of what is sent. Pure.
+"""The best hour: the hour of the day in which somebody reads most of what is sent. Pure.
 
 A user of whom little is known is taken for one of a segment, and that for all users of the app. Hours are compared by
-what their open rate is at least, so that one opened of one sent is not better than nine of ten: by the lower end of the
+what their read rate is at least, so that one read of one sent is not better than nine of ten: by the lower end of the
 Wilson score interval (E. B. Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", 1927).
 """
 
@@ -16,7 +16,7 @@ from msgspec import Struct
 from waypost.domain.words import Words
 
 OPENED_LEAST: Final = 5
-"""The notifications that must have been opened before an hour is named."""
+"""The notifications that must have been read before an hour is named."""
 _Z: Final = 1.96
 """Standard deviations on either side: 95 of 100 true rates lie within."""
 HOURS: Final = 24
@@ -52,7 +52,7 @@ class BestHour(Struct, frozen=True):
     """The hour, in the zone of the question."""
     based_on: BasedOn
     rate: float
-    """The part of what was sent in this hour that was opened."""
+    """The part of what was sent in this hour that was read."""
 
 
 def best_hour(known: Sequence[tuple[BasedOn, Hours]], shift: int = 0) -> BestHour | None:
@@ -71,7 +71,7 @@ def best_hour(known: Sequence[tuple[BasedOn, Hours]], shift: int = 0) -> BestHou
 
 
 def _at_least(hours: Hours, hour: int) -> float:
-    """Return the lower end of the Wilson score interval of an hour's open rate."""
+    """Return the lower end of the Wilson score interval of an hour's read rate."""
     n, rate = hours.sent[hour], _rate(hours, hour)
     if n == 0:
         return 0.0
@@ -81,5 +81,5 @@ def _at_least(hours: Hours, hour: int) -> float:
 
 
 def _rate(hours: Hours, hour: int) -> float:
-    """Return an hour's open rate: what was opened of what was sent in it."""
+    """Return an hour's read rate: what was read of what was sent in it."""
     return min(1.0, hours.opened[hour] / hours.sent[hour]) if hours.sent[hour] else 0.0

@@ -1,4 +1,4 @@
-"""Best hours: from what users opened when to the hour of the day in which to send to each of them."""
+"""Best hours: from what users read when to the hour of the day in which to send to each of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HABIT_MS: Final = 90 * DAY_MS
 
 
 class CountedHours:
-    """The hours of the day in which users open most, by what analytics counted."""
+    """The hours of the day in which users read most, by what analytics counted."""
 
     def __init__(self, analytics: Analytics, clock: Clock) -> None:
         self._analytics = analytics

@@ -252,7 +252,7 @@ class Worker:
             telemetry.gauge(Metric.IN_FLIGHT_LIMIT, limit, credential=str(credential))
 
     async def _measure_use(self) -> None:
-        """Publish how much is used of what there is so much of and no more."""
+        """Publish how much is used of what is limited: connections, the disk."""
         for measure in self._measures:
             measure()
 

@@ -117,7 +117,7 @@ class EventRows(Struct, frozen=True):
 
 
 class BestHourView(Struct, frozen=True):
-    """The hour of the day in which a user opens most of what is sent; null where too little is known."""
+    """The hour of the day in which a user reads most of what is sent; null where too little is known."""
 
     hour: Annotated[int | None, Meta(description="From 0 to 23, in the zone.")]
     zone: Annotated[str, Meta(description="The user's time zone; UTC where none is known.")]
@@ -228,7 +228,7 @@ async def events(
     opt=speaks({200: BestHourView}, READS, codes=(ErrorCode.NOT_FOUND,)),
 )
 async def best_hour(request: Call, user_id: PathIdentity, segment: SegmentGiven = None) -> Response[bytes]:
-    """Name the hour of the highest open rate, in the user's zone: the user's own, else a segment's, else the app's."""
+    """Name the hour of the highest read rate, in the user's zone: the user's own, else a segment's, else the app's."""
     app, user, store = request.user.app, user_in(request.user, user_id), _ground(request).store
     profile = (await store.profiles.of(app, [user])).get(user)
     zone = zone_of(None if profile is None else profile.time_zone)

@@ -41,7 +41,7 @@ MERGED_BEFORE_MS: Final = MINUTE_MS
 """Milliseconds before the end of quiet hours in which nothing is merged: a digest is whole when it is read."""
 FREQUENCY_LIMIT: Final = "frequency_limit"
 _OURS: Final = "waypost:"
-"""How the callers begin whose notifications are ours: no key has a colon in its name."""
+"""The beginning of the caller's name where Waypost itself sends: no API key has a colon in its name."""
 
 
 class DigestWords(Struct, frozen=True):

@@ -48,7 +48,7 @@ FEATURE: Final = "schedules"
 _E = ErrorCode
 _CHANGES: Final = (_E.NOT_FOUND, _E.WRONG_STATE, *WRITE_CODES)
 _TRIES: Final = 5
-"""How often a change is tried where somebody else writes the same schedule; the duty may, at most."""
+"""The most attempts at a change: somebody else, such as the duty, may write the same schedule meanwhile."""
 
 _said = msgspec.json.Decoder(SubmittedSchedule)
 _moved = msgspec.json.Decoder(MovedOccurrence)

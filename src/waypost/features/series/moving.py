@@ -36,7 +36,7 @@ _Zones = Mapping[tuple[AppId, UserId], ChosenZone]
 
 
 async def move_due(ground: Ground) -> None:
-    """Move every member on whose step is due, page by page, until nobody is."""
+    """Move on every member whose step is due, page by page, until none is."""
     now, last = ground.clock.now(), None
     while page := await ground.store.series.due(now, last, PAGE):
         await _move_page(ground, [each for each in page if each.app in ground.config.apps], now)
