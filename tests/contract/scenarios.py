@@ -10,7 +10,6 @@ from tests.contract.clock import START
 from tests.contract.erasure_scenarios import ERASING
 from tests.contract.kills import Scenario, accepted, finish, known, lease_all, nothing, sound
 from tests.contract.order_scenarios import ORDERED
-from tests.contract.schedule_scenarios import SCHEDULED
 from tests.contract.wait_scenarios import WAITING
 from waypost.domain.delivery import FailureClass
 from waypost.domain.notification import Guarantee
@@ -23,7 +22,7 @@ SENT, UNKNOWN = NotificationStatus.SENT, NotificationStatus.UNKNOWN
 DEAD = Dead("500", "away", FailureClass.RETRYABLE, letter=True)
 DEADLINE_MS = 10 * MINUTE_MS
 
-SCENARIOS: dict[str, Scenario] = BULK | ERASING | ORDERED | SCHEDULED | WAITING
+SCENARIOS: dict[str, Scenario] = BULK | ERASING | ORDERED | WAITING
 
 
 # Accepting.

@@ -19,6 +19,7 @@ from tests.contract.bench import Bench
 from tests.contract.kills import Scenario
 from tests.contract.rollup_scenarios import ROLLING_UP
 from tests.contract.scenarios import SCENARIOS
+from tests.contract.schedule_scenarios import SCHEDULED
 from tests.contract.stores import LEASE_MS, MemoryUnderTest
 from tests.contract.victim import Place
 from tests.engines import run_sql
@@ -32,7 +33,7 @@ PATIENCE_S = 30
 ON_POSTGRES = ("accept", "settle part", pytest.param("fallback", marks=pytest.mark.long))
 
 
-ON_SQL = SCENARIOS | ROLLING_UP
+ON_SQL = SCENARIOS | ROLLING_UP | SCHEDULED
 """With what only stores on SQL do."""
 
 

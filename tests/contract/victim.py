@@ -12,6 +12,7 @@ from tests.contract.bench import Bench
 from tests.contract.claims import ClaimsUnderTest
 from tests.contract.rollup_scenarios import ROLLING_UP
 from tests.contract.scenarios import SCENARIOS
+from tests.contract.schedule_scenarios import SCHEDULED
 from tests.contract.sql import SqlUnderTest
 from waypost.stores.sql.settings import is_postgres
 
@@ -55,7 +56,7 @@ async def _play(under_test: SqlUnderTest, name: str, executioner: Executioner) -
     await under_test.open()
     (worker,) = await under_test.open_workers(1)
     bench = Bench(under_test, worker)
-    scenario = (SCENARIOS | ROLLING_UP)[name]
+    scenario = (SCENARIOS | ROLLING_UP | SCHEDULED)[name]
     await scenario.begin(bench)
     under_test.watch_writer(worker, executioner.sees, lambda: executioner.sees(ANSWER))
     await scenario.play(bench)

@@ -31,13 +31,11 @@ NOBODY: Final = UserId("preview")
 _ENDPOINT: Final = "https://updates.push.services.mozilla.com/wpush/v2/preview"
 _TOKENS: Final = {
     "ios": "0" * 64,
-    "web": _ENDPOINT,
-    "unifiedpush": _ENDPOINT,
     "phone": "+15005550006",
     "email": "preview@example.com",
     "url": "https://example.com/preview",
 }
-"""An address that each platform could have; of others any text is one."""
+"""An address that each platform could have; others have endpoints, or take any text."""
 
 
 _KEY: Final = b"\x04" + bytes(64)
@@ -97,7 +95,7 @@ def _addresses(ground: Ground, app: AppId, now: Instant) -> Iterator[tuple[str, 
 
 
 def _device(app: AppId, platform: Platform, now: Instant) -> Device:
-    token = _TOKENS.get(platform, "preview")
+    token = _TOKENS.get(platform, _ENDPOINT)
     device = Device(app, NOBODY, DeviceId("preview"), platform, token, now, now, now)
     return replace(device, keys=SubscriptionKeys(_KEY, bytes(16))) if token == _ENDPOINT else device
 

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 from waypost.stores.sql.driver import Connection
@@ -61,4 +62,5 @@ class ReadPool:
 
 def name_of(query: Callable[..., object]) -> str:
     """Name a query by the function that asks: ``SqlViews.page`` for a lambda in that method."""
-    return query.__qualname__.partition(".<locals>")[0].lstrip("_")
+    asks = query.func if isinstance(query, partial) else query
+    return asks.__qualname__.partition(".<locals>")[0].lstrip("_")
