@@ -258,8 +258,8 @@ class Intake(Struct, frozen=True):
                 lane = made.notification.lane
                 accepted[lane] = accepted.get(lane, 0) + 1
                 if tells_each and result.new:
-                    named = {"notification_id": format_id(result.id), "user_id": made.notification.user_id}
-                    self.telemetry.event(Event.NOTIFICATION_ACCEPTED, **named, app=app, lane=lane)
+                    named = {"notification_id": format_id(result.id), "app": app}
+                    self.telemetry.event(Event.NOTIFICATION_ACCEPTED, **named, lane=lane)
             elif isinstance(result, InvalidRequest):
                 self.telemetry.count(Metric.REFUSED, app=app, code=result.code)
             elif not isinstance(result, Unwritten):
