@@ -60,7 +60,7 @@ class Group:
 
 
 # The budgets add up to 25 of the 25 minutes that the whole suite may take.
-SET_UP = Group("set-up", 180, ())
+SET_UP = Group("set-up", 110, ())
 ENGINES = (
     "tests/adapters/sql",
     "tests/adapters/kafka",
@@ -78,11 +78,11 @@ GROUPS = (
         ("tests/unit", "tests/contract", "tests/architecture", "tests/simulation"),
         select="not engines",
     ),
-    Group("protocols", 150, ("tests/adapters/http2", "tests/adapters/lab", "tests/adapters/senders")),
-    Group("engines", 350, ENGINES, select="(adapters or engines) and not long"),
+    Group("protocols", 155, ("tests/adapters/http2", "tests/adapters/lab", "tests/adapters/senders")),
+    Group("engines", 430, ENGINES, select="(adapters or engines) and not long"),
     Group(
         "entry points",
-        180,
+        170,
         (
             "tests/adapters/rest",
             "tests/adapters/grpc",
@@ -92,8 +92,8 @@ GROUPS = (
         ),
         select="not long and not engines",
     ),
-    Group("browsers", 100, ("tests/browsers", "tests/web")),
-    Group("journeys", 330, ("tests/journeys",), side_by_side=("-n", "3", "--dist", "worksteal")),
+    Group("browsers", 85, ("tests/browsers", "tests/web")),
+    Group("journeys", 340, ("tests/journeys",), side_by_side=("-n", "3", "--dist", "worksteal")),
 )
 
 
