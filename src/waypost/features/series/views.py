@@ -92,7 +92,7 @@ class SeriesDetail(SeriesView, frozen=True):
 
     members: Annotated[
         dict[MemberState, int],
-        Meta(description="The number of members by state."),
+        Meta(description="The number of members by state; of more than 100,000, some are not counted."),
     ]
 
 
