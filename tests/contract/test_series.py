@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +25,10 @@ from waypost.domain.tracked import TrackedEvent
 from waypost.features.parts import Ground
 from waypost.features.series.moving import IN_DOUBT, REMOVED, move_due
 from waypost.features.series.parts import PARTS
+from waypost.stores.sql import digests as digest_store
+from waypost.stores.sql import schedules as schedule_store
+from waypost.stores.sql import series as series_store
+from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
 pytestmark = pytest.mark.asyncio
@@ -265,6 +270,19 @@ async def test_a_step_that_cannot_be_read_here_waits_and_the_others_go_on(bench:
     assert (waiting.step, waiting.state) == (0, MemberState.ACTIVE)
 
 
+async def test_who_is_through_is_found_by_an_index(bench: Bench) -> None:
+    ground = await begin(bench, series(bench, *THREE), ANN)
+    plans = [
+        await plan(ground, sql, values)
+        for sql, values in (
+            (series_store._DROP, (bench.now, 10)),
+            (schedule_store._DROP, (bench.now, 10)),
+            (digest_store._OF_USER, (APP, ANN)),
+        )
+    ]
+    assert [each for each in plans if re.search(r"\bSCAN (series_member|schedule|digest)\b|Seq Scan", each)] == []
+
+
 async def execute(ground: Ground, sql: str, *values: object) -> None:
     """Do what no operation of the store does."""
 
@@ -273,6 +291,19 @@ async def execute(ground: Ground, sql: str, *values: object) -> None:
         return [None] * len(ops)
 
     await ground.store.database.commits.submit(OperationKind("meddle", run, durable=True), None)
+
+
+async def plan(ground: Ground, sql: str, values: tuple[object, ...]) -> str:
+    """How the engine finds the rows of a statement, where it may choose an index."""
+
+    def explain(connection: Connection) -> str:
+        if not connection.dialect.has_jsonb:
+            return "\n".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values).fetchall())
+        connection.execute("SET LOCAL enable_seqscan = off")
+        return "\n".join(row[0] for row in connection.execute(f"EXPLAIN {sql}", values).fetchall())
+
+    found: str = await ground.store.database.read(explain)
+    return found
 
 
 async def test_who_is_through_goes_after_a_while(bench: Bench) -> None:

@@ -40,7 +40,7 @@ MEMBER: Final = AddedTable(
     " (app {text} NOT NULL, name {text} NOT NULL, user_id {text} NOT NULL, state {text} NOT NULL, due_at {number},"
     " written {number} NOT NULL, changed_at {number} NOT NULL, body {blob} NOT NULL,"
     " PRIMARY KEY (app, name, user_id), UNIQUE (due_at, app, name, user_id),"
-    " UNIQUE (app, user_id, name)){layout}",
+    " UNIQUE (app, user_id, name), UNIQUE (state, changed_at, app, name, user_id)){layout}",
 )
 _ADD_VERSION: Final = """\
 INSERT INTO series_version (app, name, version, body) VALUES (?, ?, ?, ?) ON CONFLICT (app, name, version) DO NOTHING
@@ -87,7 +87,7 @@ DELETE FROM series_member WHERE (app, name, user_id) IN
 _ERASE: Final = "DELETE FROM series_member WHERE app = ? AND user_id = ? AND changed_at <= ?"
 _DROP: Final = (
     "DELETE FROM series_member WHERE (app, name, user_id) IN"
-    " (SELECT app, name, user_id FROM series_member WHERE state <> 'active' AND changed_at < ? LIMIT ?)"
+    " (SELECT app, name, user_id FROM series_member WHERE state IN ('done', 'exited') AND changed_at < ? LIMIT ?)"
 )
 
 _TRIES: Final = 10
@@ -318,4 +318,4 @@ _REPLACING = OperationKind("replace_member", _replace, durable=True)
 _REMOVING = OperationKind("remove_series", _remove, durable=True)
 _HEARING = OperationKind("tell_series", _hear, durable=True)
 _ERASING = OperationKind("erase_member", _erase, durable=True)
-_DROPPING = OperationKind("drop_members", _drop, durable=False, patient=True)
+_DROPPING = OperationKind("drop_members", _drop, durable=False)
