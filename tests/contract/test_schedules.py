@@ -182,3 +182,16 @@ async def test_the_soonest_is_found_first_by_an_index(bench: Bench) -> None:
     first = await ground.store.schedules.due(Instant(3), None, 2)
     rest = await ground.store.schedules.due(Instant(3), first[-1], 5)
     assert [each.name for each in (*first, *rest)] == ["c", "a", "b", "weekly"]
+
+
+async def test_what_cannot_be_read_here_waits_and_the_others_go_on(bench: Bench) -> None:
+    ground = ground_on(bench)
+    newer = weekly(bench, "newer", notification=b'{"user_id": "ann", "title": 7}')
+    job = weekly(bench, "job", None, notification=None, bulk=b'{"users": 7}')
+    for each in (newer, job, weekly(bench)):
+        assert await ground.store.schedules.add(each, bench.now)
+    assert newer.due_at is not None
+    bench.clock.advance(newer.due_at - bench.now)
+    await send_due(ground)
+    assert [each.content.title for each in await submitted(bench)] == ["A new week"]
+    assert [(await found(ground, name)).sent for name in ("newer", "job", "weekly")] == [0, 0, 1]

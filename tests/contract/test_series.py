@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -21,8 +23,13 @@ from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, isoformat, later
 from waypost.domain.tracked import TrackedEvent
 from waypost.features.parts import Ground
-from waypost.features.series.moving import IN_DOUBT, move_due
+from waypost.features.series.moving import IN_DOUBT, REMOVED, move_due
 from waypost.features.series.parts import PARTS
+from waypost.stores.sql import digests as digest_store
+from waypost.stores.sql import schedules as schedule_store
+from waypost.stores.sql import series as series_store
+from waypost.stores.sql.driver import Connection
+from waypost.stores.sql.transaction import OperationKind, Transaction
 
 pytestmark = pytest.mark.asyncio
 
@@ -219,6 +226,84 @@ async def test_a_series_is_removed_with_its_members(bench: Bench) -> None:
     assert not await ground.store.series.remove(APP, "basket")
     assert await ground.store.series.member(APP, "basket", ANN) is None
     assert await told(bench, ground, 6) == []
+
+
+async def test_a_series_of_many_is_removed_page_by_page(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    users = [UserId(f"u{n}") for n in range(5)]
+    ground = await begin(bench, series(bench, *THREE), *users)
+    monkeypatch.setattr("waypost.stores.sql.series.COUNTED", 3)
+    assert sum((await ground.store.series.counts(APP, "basket")).values()) == 3
+    monkeypatch.setattr("waypost.stores.sql.series.REMOVED_PAGE", 2)
+    assert await ground.store.series.remove(APP, "basket")
+    assert await ground.store.series.members(APP, "basket", "", 10) == []
+    assert await ground.store.series.latest(APP, "basket") is None
+
+
+async def test_nobody_joins_a_version_that_is_gone(bench: Bench) -> None:
+    made = series(bench, *THREE)
+    ground = await begin(bench, made)
+    assert await ground.store.series.remove(APP, "basket")
+    assert not await ground.store.series.join(joined(made, ANN, ZONE, bench.now, {}), bench.now)
+    assert await ground.store.series.member(APP, "basket", ANN) is None
+
+
+async def test_a_member_whose_version_is_gone_holds_up_no_event_and_ends(bench: Bench) -> None:
+    ground = await begin(bench, series(bench, *THREE), ANN, BOB)
+    await execute(ground, "DELETE FROM series_version")
+    await ground.store.series.exit_by_event(APP, ANN, "order_paid")
+    assert (await at(ground)).state is MemberState.ACTIVE
+    assert await told(bench, ground, 6) == []
+    ends = [await at(ground), await at(ground, BOB)]
+    assert [(each.state, each.why, each.due_at) for each in ends] == [(MemberState.EXITED, REMOVED, None)] * 2
+    assert await ground.store.series.drop(later(bench.now, 1), 10) == 2
+
+
+async def test_a_step_that_cannot_be_read_here_waits_and_the_others_go_on(bench: Bench) -> None:
+    newer = replace(series(bench, Step("newer", b'{"title": 7}')), name="newer")
+    ground = await begin(bench, newer, ANN)
+    await begin(bench, replace(series(bench, *THREE), name="unreadable"), ANN)
+    await begin(bench, series(bench, *THREE), BOB)
+    await execute(ground, "UPDATE series_version SET body = ? WHERE name = 'unreadable'", b"\xc1")
+    assert await told(bench, ground, 6) == [("bob", "welcome")]
+    waiting = await ground.store.series.member(APP, "newer", ANN)
+    assert waiting is not None
+    assert (waiting.step, waiting.state) == (0, MemberState.ACTIVE)
+
+
+async def test_who_is_through_is_found_by_an_index(bench: Bench) -> None:
+    ground = await begin(bench, series(bench, *THREE), ANN)
+    plans = [
+        await plan(ground, sql, values)
+        for sql, values in (
+            (series_store._DROP, (bench.now, 10)),
+            (schedule_store._DROP, (bench.now, 10)),
+            (digest_store._OF_USER, (APP, ANN)),
+        )
+    ]
+    assert [each for each in plans if re.search(r"\bSCAN (series_member|schedule|digest)\b|Seq Scan", each)] == []
+
+
+async def execute(ground: Ground, sql: str, *values: object) -> None:
+    """Do what no operation of the store does."""
+
+    def run(transaction: Transaction, ops: Sequence[None]) -> list[None]:
+        transaction.connection.execute(sql, values)
+        return [None] * len(ops)
+
+    await ground.store.database.commits.submit(OperationKind("meddle", run, durable=True), None)
+
+
+async def plan(ground: Ground, sql: str, values: tuple[object, ...]) -> str:
+    """How the engine finds the rows of a statement, where it may choose an index."""
+
+    def explain(connection: Connection) -> str:
+        if not connection.dialect.has_jsonb:
+            return "\n".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values).fetchall())
+        connection.execute("SET LOCAL enable_seqscan = off")
+        return "\n".join(row[0] for row in connection.execute(f"EXPLAIN {sql}", values).fetchall())
+
+    found: str = await ground.store.database.read(explain)
+    return found
 
 
 async def test_who_is_through_goes_after_a_while(bench: Bench) -> None:

@@ -52,6 +52,8 @@ class MemorySeries:
 
     async def join(self, member: Member, now: Instant) -> bool:
         """See SqlSeries."""
+        if (member.app, member.series, member.version) not in self._versions:
+            return False
         key = member.app, member.series, member.user_id
         return self._members.setdefault(key, (member, now))[0] is member
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -30,6 +30,7 @@ from waypost.telemetry import Event
 PAGE: Final = 200
 IN_DOUBT: Final = "nobody knows whether it was submitted"
 
+_Said = TypeVar("_Said")
 _submission: Final = msgspec.json.Decoder(Submission)
 _bulk: Final = msgspec.json.Decoder(BulkSubmission)
 
@@ -84,27 +85,42 @@ async def _submitted(ground: Ground, claimed: Sequence[Schedule]) -> list[tuple[
         with suppress(Unavailable):
             made += await _single(ground, Caller(app, name, frozenset()), schedules)
         for each in schedules:
-            if each.bulk is not None:
-                with suppress(Unavailable):
-                    made.append((each, await _job(ground, each)))
+            with suppress(Unavailable):
+                made += await _job(ground, each)
     return made
 
 
 async def _single(ground: Ground, caller: Caller, schedules: Sequence[Schedule]) -> list[tuple[Schedule, Made]]:
-    single = [(each, each.notification) for each in schedules if each.notification is not None]
-    wanted = [msgspec.structs.replace(_submission.decode(said), idempotency_key=each.key) for each, said in single]
-    answers = await ground.door.intake.submit(caller, wanted) if wanted else []
+    read = [(each, _read(ground, each, _submission, each.notification)) for each in schedules]
+    single = [(each, msgspec.structs.replace(said, idempotency_key=each.key)) for each, said in read if said]
+    answers = await ground.door.intake.submit(caller, [said for _, said in single]) if single else []
     ends = [(each, made_of(answer)) for (each, _), answer in zip(single, answers, strict=True)]
     return [(each, made) for each, made in ends if made is not None]
 
 
-async def _job(ground: Ground, schedule: Schedule) -> Made:
-    assert schedule.bulk is not None, "it is one"
+async def _job(ground: Ground, schedule: Schedule) -> list[tuple[Schedule, Made]]:
+    said = _read(ground, schedule, _bulk, schedule.bulk)
+    if said is None:
+        return []
     try:
-        made = await ground.door.bulk.submit(schedule.app, schedule.caller, _bulk.decode(schedule.bulk), schedule.key)
+        made = await ground.door.bulk.submit(schedule.app, schedule.caller, said, schedule.key)
     except (InvalidRequest, Conflict) as refused:
-        return Made(error=str(refused))
-    return Made(made.record.job.id)
+        return [(schedule, Made(error=str(refused)))]
+    return [(schedule, Made(made.record.job.id))]
+
+
+def _read(ground: Ground, schedule: Schedule, decoder: msgspec.json.Decoder[_Said], said: bytes | None) -> _Said | None:
+    """Read what a schedule says; None where it says nothing of the kind, or this version cannot read it.
+
+    That is told, and the schedule waits for a worker that can: the others go on.
+    """
+    if said is None:
+        return None
+    try:
+        return decoder.decode(said)
+    except msgspec.MsgspecError:
+        ground.telemetry.event(Event.SCHEDULE_REFUSED, app=schedule.app, schedule=schedule.name)
+        return None
 
 
 async def zones_for(ground: Ground, schedules: Sequence[Schedule]) -> dict[tuple[AppId, str], ChosenZone]:

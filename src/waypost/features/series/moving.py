@@ -15,7 +15,7 @@ import msgspec
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, CallerId, NotificationId, UserId
 from waypost.domain.local_time import ChosenZone
-from waypost.domain.series import Member, Series, asks_for, claim, is_for, is_in_doubt, left_behind
+from waypost.domain.series import Member, Series, asks_for, claim, exited, is_for, is_in_doubt, left_behind
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.submission import Submission
 from waypost.domain.time import Instant
@@ -27,11 +27,13 @@ from waypost.telemetry import Event
 
 PAGE: Final = 200
 IN_DOUBT: Final = "nobody knows whether it was submitted"
+REMOVED: Final = "the series was removed"
 SKIPPED: Final = Made()
 _UP: Final = (DeliveryStatus.SENT, DeliveryStatus.DELIVERED, DeliveryStatus.OPENED)
 
 _submission: Final = msgspec.json.Decoder(Submission)
-_Versions = dict[tuple[AppId, str, int], Series]
+_Version = tuple[AppId, str, int]
+_Versions = dict[_Version, Series]
 _Zones = Mapping[tuple[AppId, UserId], ChosenZone]
 
 
@@ -44,8 +46,9 @@ async def move_due(ground: Ground) -> None:
 
 
 async def _move_page(ground: Ground, page: Sequence[Member], now: Instant) -> None:
-    versions, zones = await _versions(ground, page), await _zones(ground, page)
-    known = [each for each in page if (each.app, each.series, each.version) in versions]
+    (versions, gone), zones = await _versions(ground, page), await _zones(ground, page)
+    await asyncio.gather(*(_ended(ground, each, now) for each in page if _version_of(each) in gone))
+    known = [each for each in page if _version_of(each) in versions]
     claimed = [each for each in await asyncio.gather(*(_claimed(ground, each, now) for each in known)) if each]
     ends: list[tuple[Member, Made]] = []
     to_send: list[tuple[Member, Series]] = []
@@ -93,16 +96,24 @@ async def _sent(ground: Ground, members: Sequence[tuple[Member, Series]]) -> lis
         callers.setdefault((each.app, series.caller), []).append((each, series))
     ends: list[tuple[Member, Made]] = []
     for (app, name), of_caller in callers.items():
-        wanted = [_submission_of(each, series) for each, series in of_caller]
+        read = [(each, _submission_of(ground, each, series)) for each, series in of_caller]
+        wanted = [(each, said) for each, said in read if said is not None]
         with suppress(Unavailable):
-            answers = await ground.door.intake.submit(Caller(app, name, frozenset()), wanted)
+            asked = [said for _, said in wanted]
+            answers = await ground.door.intake.submit(Caller(app, name, frozenset()), asked) if asked else []
             made = [made_of(answer) for answer in answers]
-            ends += [(each, it) for (each, _), it in zip(of_caller, made, strict=True) if it is not None]
+            ends += [(each, it) for (each, _), it in zip(wanted, made, strict=True) if it is not None]
     return ends
 
 
-def _submission_of(member: Member, series: Series) -> Submission:
-    said = _submission.decode(series.steps[member.step].notification)
+def _submission_of(ground: Ground, member: Member, series: Series) -> Submission | None:
+    """Make the submission of a member's step; None, and told, where this version cannot read it: the member waits."""
+    step = series.steps[member.step]
+    try:
+        said = _submission.decode(step.notification)
+    except msgspec.MsgspecError:
+        ground.telemetry.event(Event.SERIES_REFUSED, app=member.app, series=member.series, step=step.name)
+        return None
     return msgspec.structs.replace(said, user_id=member.user_id, idempotency_key=member.key(series))
 
 
@@ -117,10 +128,31 @@ async def _moved(ground: Ground, member: Member, made: Made, versions: _Versions
         found = await ground.store.series.member(member.app, member.series, member.user_id)
 
 
-async def _versions(ground: Ground, page: Sequence[Member]) -> _Versions:
-    wanted = {(each.app, each.series, each.version) for each in page}
-    found = {key: await ground.store.series.version(*key) for key in wanted}
-    return {key: series for key, series in found.items() if series is not None}
+async def _ended(ground: Ground, member: Member, now: Instant) -> None:
+    """End a member whose version is gone, so that it is dropped in its time like who left."""
+    after = msgspec.structs.replace(exited(member, REMOVED), due_at=None, claimed_at=None)
+    await ground.store.series.replace(member, after, now)
+
+
+def _version_of(member: Member) -> _Version:
+    return member.app, member.series, member.version
+
+
+async def _versions(ground: Ground, page: Sequence[Member]) -> tuple[_Versions, set[_Version]]:
+    """Find the versions of *page*, and name those that are gone; who has one that cannot be read here waits."""
+    versions: _Versions = {}
+    gone: set[_Version] = set()
+    for app, name, version in {_version_of(each) for each in page}:
+        try:
+            found = await ground.store.series.version(app, name, version)
+        except msgspec.MsgspecError:
+            ground.telemetry.event(Event.SERIES_REFUSED, app=app, series=name)
+            continue
+        if found is None:
+            gone.add((app, name, version))
+        else:
+            versions[app, name, version] = found
+    return versions, gone
 
 
 async def _zones(ground: Ground, page: Sequence[Member]) -> dict[tuple[AppId, UserId], ChosenZone]:

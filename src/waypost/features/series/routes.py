@@ -25,9 +25,9 @@ from waypost.features.series.making import is_same, made_of
 from waypost.features.series.views import (
     Joining,
     Leaving,
-    MemberPage,
     MemberView,
     SeriesDetail,
+    SeriesMemberPage,
     SeriesPage,
     SubmittedSeries,
     detail,
@@ -175,7 +175,7 @@ async def join(request: Call, series: PathSeries, user_id: PathIdentity, body: R
     tags=["Series"],
     summary="List the members of a series",
     operation_id="listMembers",
-    opt=speaks({200: MemberPage}, READS, codes=(_E.NOT_FOUND,)),
+    opt=speaks({200: SeriesMemberPage}, READS, codes=(_E.NOT_FOUND,)),
 )
 async def members(request: Call, series: PathSeries, after: AfterUser = None, limit: Limit = 50) -> Response[bytes]:
     """List members by user, with where they are."""
@@ -186,7 +186,7 @@ async def members(request: Call, series: PathSeries, after: AfterUser = None, li
         if (version := await _store(request).version(found.app, found.name, each)) is not None:
             versions[each] = version
     items = tuple(member_view(each, versions.get(each.version)) for each in page)
-    return answer(200, MemberPage(items, page[-1].user_id if len(page) == limit else None))
+    return answer(200, SeriesMemberPage(items, page[-1].user_id if len(page) == limit else None))
 
 
 @get(

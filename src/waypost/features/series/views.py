@@ -90,7 +90,10 @@ class SeriesView(Struct, frozen=True):
 class SeriesDetail(SeriesView, frozen=True):
     """A series, and how many members it has."""
 
-    members: Annotated[dict[MemberState, int], Meta(description="The number of members by state.")]
+    members: Annotated[
+        dict[MemberState, int],
+        Meta(description="The number of members by state; of more than 100,000, some are not counted."),
+    ]
 
 
 class SeriesPage(Struct, frozen=True):
@@ -124,7 +127,7 @@ class MemberView(Struct, frozen=True):
     data: dict[str, Any]
 
 
-class MemberPage(Struct, frozen=True):
+class SeriesMemberPage(Struct, frozen=True):
     """Members by user."""
 
     items: tuple[MemberView, ...]

@@ -22,9 +22,9 @@ from waypost.entrypoints.rest.parameters import Limit, LongCursor, text_in
 from waypost.entrypoints.rest.recording import record
 from waypost.features.topics.views import (
     CountedTopic,
-    MemberPage,
     SubmittedMembers,
     SubmittedTopic,
+    TopicMemberPage,
     TopicPage,
     TopicView,
     topic_view,
@@ -139,14 +139,14 @@ async def change_members(request: Call, topic: PathTopic, body: RawBody) -> None
     tags=["Topics"],
     summary="List a topic's members",
     operation_id="listTopicMembers",
-    opt=speaks({200: MemberPage}, KEEPS_TOPICS, codes=(ErrorCode.NOT_FOUND, ErrorCode.INVALID_CURSOR)),
+    opt=speaks({200: TopicMemberPage}, KEEPS_TOPICS, codes=(ErrorCode.NOT_FOUND, ErrorCode.INVALID_CURSOR)),
 )
 async def members(request: Call, topic: PathTopic, cursor: LongCursor = None, limit: Limit = 50) -> Response[bytes]:
     """List the users who hear a topic, by id."""
     after = "" if cursor is None else cursors.text(cursor)
     found = await topics_of(request).members(await known_topic(request, topic_in(topic)), after, limit)
     following = cursors.of_text(found[-1]) if len(found) == limit else None
-    return answer(200, MemberPage(tuple(found), following))
+    return answer(200, TopicMemberPage(tuple(found), following))
 
 
 def topic_in(path_part: str) -> str:

@@ -51,7 +51,7 @@ class TopicPage(Struct, frozen=True):
     next: Cursor
 
 
-class MemberPage(Struct, frozen=True):
+class TopicMemberPage(Struct, frozen=True):
     """The ids of users who hear a topic."""
 
     items: tuple[str, ...]

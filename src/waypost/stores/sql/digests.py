@@ -22,7 +22,8 @@ DIGESTS: Final = AddedTable(
     "digest",
     "CREATE TABLE IF NOT EXISTS digest"
     " (due_at {number} NOT NULL, app {text} NOT NULL, user_id {text} NOT NULL, channel {text} NOT NULL,"
-    " id {blob} NOT NULL, PRIMARY KEY (due_at, app, user_id, channel)){layout}",
+    " id {blob} NOT NULL, PRIMARY KEY (due_at, app, user_id, channel),"
+    " UNIQUE (app, user_id, due_at, channel)){layout}",
 )
 MEMBERS: Final = AddedTable(
     "digest_member",

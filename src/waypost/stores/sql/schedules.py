@@ -23,7 +23,8 @@ SCHEDULE: Final = AddedTable(
     "CREATE TABLE IF NOT EXISTS schedule"
     " (app {text} NOT NULL, name {text} NOT NULL, user_id {text}, status {text} NOT NULL, due_at {number},"
     " version {number} NOT NULL, changed_at {number} NOT NULL, body {blob} NOT NULL,"
-    " PRIMARY KEY (app, name), UNIQUE (due_at, app, name), UNIQUE (app, user_id, name)){layout}",
+    " PRIMARY KEY (app, name), UNIQUE (due_at, app, name), UNIQUE (app, user_id, name),"
+    " UNIQUE (status, changed_at, app, name)){layout}",
 )
 _ADD: Final = """\
 INSERT INTO schedule (user_id, status, due_at, version, changed_at, body, app, name) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -133,4 +134,4 @@ _ADDING = OperationKind("add_schedule", _add, durable=True)
 _REPLACING = OperationKind("replace_schedule", _replace, durable=True)
 _REMOVING = OperationKind("remove_schedule", _remove, durable=True)
 _ERASING = OperationKind("erase_schedules", _erase, durable=True)
-_DROPPING = OperationKind("drop_schedules", _drop, durable=False, patient=True)
+_DROPPING = OperationKind("drop_schedules", _drop, durable=False)

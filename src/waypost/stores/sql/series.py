@@ -40,7 +40,7 @@ MEMBER: Final = AddedTable(
     " (app {text} NOT NULL, name {text} NOT NULL, user_id {text} NOT NULL, state {text} NOT NULL, due_at {number},"
     " written {number} NOT NULL, changed_at {number} NOT NULL, body {blob} NOT NULL,"
     " PRIMARY KEY (app, name, user_id), UNIQUE (due_at, app, name, user_id),"
-    " UNIQUE (app, user_id, name)){layout}",
+    " UNIQUE (app, user_id, name), UNIQUE (state, changed_at, app, name, user_id)){layout}",
 )
 _ADD_VERSION: Final = """\
 INSERT INTO series_version (app, name, version, body) VALUES (?, ?, ?, ?) ON CONFLICT (app, name, version) DO NOTHING
@@ -55,9 +55,13 @@ SELECT body FROM series_version AS newest WHERE app = ? AND name > ?
 AND version = (SELECT max(version) FROM series_version WHERE app = newest.app AND name = newest.name)
 ORDER BY name LIMIT ?
 """
-_COUNT: Final = "SELECT state, count(*) FROM series_member WHERE app = ? AND name = ? GROUP BY state"
+_COUNT: Final = """\
+SELECT state, count(*) FROM (SELECT state FROM series_member WHERE app = ? AND name = ? LIMIT ?) AS found GROUP BY state
+"""
 _ADD_MEMBER: Final = """\
-INSERT INTO series_member (state, due_at, written, changed_at, body, app, name, user_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO series_member (state, due_at, written, changed_at, body, app, name, user_id)
+SELECT ?, ?, ?, ?, ?, ?, ?, ?
+WHERE EXISTS (SELECT 1 FROM series_version WHERE app = ? AND name = ? AND version = ?)
 ON CONFLICT (app, name, user_id) DO NOTHING
 """
 _REPLACE: Final = """\
@@ -74,16 +78,23 @@ ORDER BY due_at, app, name, user_id LIMIT ?
 """
 _REMOVE: Final = (
     "DELETE FROM series_event WHERE app = ? AND name = ?",
-    "DELETE FROM series_member WHERE app = ? AND name = ?",
     "DELETE FROM series_version WHERE app = ? AND name = ?",
 )
+_REMOVE_MEMBERS: Final = """\
+DELETE FROM series_member WHERE (app, name, user_id) IN
+(SELECT app, name, user_id FROM series_member WHERE app = ? AND name = ? LIMIT ?)
+"""
 _ERASE: Final = "DELETE FROM series_member WHERE app = ? AND user_id = ? AND changed_at <= ?"
 _DROP: Final = (
     "DELETE FROM series_member WHERE (app, name, user_id) IN"
-    " (SELECT app, name, user_id FROM series_member WHERE state <> 'active' AND changed_at < ? LIMIT ?)"
+    " (SELECT app, name, user_id FROM series_member WHERE state IN ('done', 'exited') AND changed_at < ? LIMIT ?)"
 )
 
 _TRIES: Final = 10
+REMOVED_PAGE: Final = 1_000
+"""The members that one transaction removes with their series."""
+COUNTED: Final = 100_000
+"""The members of a series that are counted; more take too long to count for an answer."""
 
 _series: Final = msgspec.msgpack.Decoder(Series).decode
 _member: Final = msgspec.msgpack.Decoder(Member).decode
@@ -141,15 +152,21 @@ class SqlSeries:
         return [_series(row[0]) for row in rows]
 
     async def counts(self, app: AppId, name: str) -> dict[MemberState, int]:
-        """Count the members of a series by state."""
-        return {MemberState(state): n for state, n in await self._rows(_COUNT, (app, name))}
+        """Count the members of a series by state, all together up to ``COUNTED``."""
+        return {MemberState(state): n for state, n in await self._rows(_COUNT, (app, name, COUNTED))}
 
     async def remove(self, app: AppId, name: str) -> bool:
-        """Remove a series with its members; False where there is none."""
-        return await self._database.commits.submit(_REMOVING, (app, name))
+        """Remove a series with its members; False where there is none.
+
+        Members go a page at a time, and the versions with the last of them: nobody is left behind without one, and
+        who is interrupted removes it again.
+        """
+        while (removed := await self._database.commits.submit(_REMOVING, (app, name))) is None:
+            pass
+        return removed
 
     async def join(self, member: Member, now: Instant) -> bool:
-        """Add a member; False where the user is or was one."""
+        """Add a member; False where the user is or was one, or where the version is gone."""
         return await self._database.commits.submit(_JOINING, (member, now))
 
     async def replace(self, before: Member, after: Member, now: Instant) -> Member | None:
@@ -219,8 +236,10 @@ def _tell(connection: Connection, app: AppId, events: Sequence[UserEvent], now: 
 def _tell_member(connection: Connection, member: Member, events: Sequence[str], now: Instant) -> None:
     """Tell a member of *events*; what somebody else wrote meanwhile is read again."""
     for _ in range(_TRIES):
-        (found,) = connection.execute(_VERSION, (member.app, member.series, member.version)).fetchall()
-        after = reduce(partial(told, series=_series(found[0])), events, member)
+        found = connection.execute(_VERSION, (member.app, member.series, member.version)).fetchall()
+        if not found:
+            return
+        after = reduce(partial(told, series=_series(found[0][0])), events, member)
         if after is member or _replace_one(connection, member, after, now) is not None:
             return
         rows = connection.execute(_FIND, (member.app, member.series, member.user_id)).fetchall()
@@ -248,7 +267,12 @@ def _add_one(connection: Connection, series: Series) -> bool:
 
 
 def _join(transaction: Transaction, batch: Sequence[tuple[Member, Instant]]) -> list[bool]:
-    return [transaction.connection.execute(_ADD_MEMBER, _row(*each)).rowcount > 0 for each in batch]
+    return [_join_one(transaction.connection, *each) for each in batch]
+
+
+def _join_one(connection: Connection, member: Member, now: Instant) -> bool:
+    version = member.app, member.series, member.version
+    return connection.execute(_ADD_MEMBER, (*_row(member, now), *version)).rowcount > 0
 
 
 def _replace(transaction: Transaction, batch: Sequence[tuple[Member, Member, Instant]]) -> list[Member | None]:
@@ -261,14 +285,16 @@ def _replace_one(connection: Connection, before: Member, after: Member, now: Ins
     return written if is_written else None
 
 
-def _remove(transaction: Transaction, names: Sequence[tuple[AppId, str]]) -> list[bool]:
+def _remove(transaction: Transaction, names: Sequence[tuple[AppId, str]]) -> list[bool | None]:
     return [_remove_one(transaction.connection, *each) for each in names]
 
 
-def _remove_one(connection: Connection, app: AppId, name: str) -> bool:
-    *others, versions = _REMOVE
-    for sql in others:
-        connection.execute(sql, (app, name))
+def _remove_one(connection: Connection, app: AppId, name: str) -> bool | None:
+    """Remove a page of members, and the series with the last one; None where there may be more."""
+    if connection.execute(_REMOVE_MEMBERS, (app, name, REMOVED_PAGE)).rowcount >= REMOVED_PAGE:
+        return None
+    events, versions = _REMOVE
+    connection.execute(events, (app, name))
     return connection.execute(versions, (app, name)).rowcount > 0
 
 
@@ -292,4 +318,4 @@ _REPLACING = OperationKind("replace_member", _replace, durable=True)
 _REMOVING = OperationKind("remove_series", _remove, durable=True)
 _HEARING = OperationKind("tell_series", _hear, durable=True)
 _ERASING = OperationKind("erase_member", _erase, durable=True)
-_DROPPING = OperationKind("drop_members", _drop, durable=False, patient=True)
+_DROPPING = OperationKind("drop_members", _drop, durable=False)
