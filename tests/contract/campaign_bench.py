@@ -43,7 +43,10 @@ class CampaignBench(Bench):
         asked = {name: value for name, value in asked.items() if value is not None}
         submission = msgspec.convert(asked, CampaignSubmission)
         chosen = None if submission.to is None else Filter(topic=submission.to.topic)
-        return (await ordering.put(self.ground, APP, "spring", by, submission, (), chosen))[0]
+        named = submission.notification.template
+        wanted = [] if named is None else [(named.name, named.version)]
+        version = next(iter((await self.ground.store.templates.chosen(APP, wanted)).values()), None)
+        return (await ordering.put(self.ground, APP, "spring", by, submission, (), chosen, version))[0]
 
     async def hear(self) -> None:
         """Let all users hear the topic `news`."""

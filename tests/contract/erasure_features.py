@@ -89,7 +89,9 @@ async def is_drafted(bench: Bench, store: SqlUnderTest, _: Notification) -> set[
     ground = store.ground_of(bench.worker)
     asked = CampaignSubmission(BulkMessage(title="Sale"), upload=True)
     await ground.store.campaigns.save(Campaign(APP, "spring", asked, CALLER, bench.now, bench.now), None)
-    assert await ground.store.campaigns.add(APP, "spring", [Recipient(HER, {"name": f"{MARKER}-name"})])
+    assert await ground.store.campaigns.add(
+        APP, "spring", [Recipient(HER, {"name": f"{MARKER}-name"})], CALLER, bench.now
+    )
     return {"campaign_recipient"}
 
 

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.contract.bench import APP
+from tests.contract.bulk_bench import leased
 from tests.contract.campaign_bench import USERS, CampaignBench
 from waypost.config import AppSettings, Config
 from waypost.config.settings import CampaignSettings
@@ -16,10 +17,13 @@ from waypost.domain.campaign import CampaignOrder, CampaignState
 from waypost.domain.errors import ErrorCode, InvalidRequest, WaypostError
 from waypost.domain.ids import CallerId, UserId
 from waypost.domain.status import NotificationStatus
+from waypost.domain.template import ChannelTexts, TemplateContent, Variable
 from waypost.domain.time import HOUR_MS, later
+from waypost.features.campaigns import ordering
 from waypost.features.campaigns.jobs import begin_step, records_of
 from waypost.features.campaigns.running import drop_old, tend
 from waypost.features.campaigns.views import campaign_view
+from waypost.features.templates.rendering import say
 
 pytestmark = pytest.mark.asyncio
 
@@ -202,10 +206,80 @@ async def test_another_person_approves_where_the_app_says_so_and_a_change_takes_
         await campaign_bench.put(notification={"title": "Even bigger"})
 
 
+async def test_whoever_adds_to_the_list_has_changed_the_campaign(campaign_bench: CampaignBench) -> None:
+    """They cannot approve it any more, and what was approved takes no list."""
+    _with_approval(campaign_bench)
+    put = await campaign_bench.put(recipients=None, upload=True)
+    given = [Recipient(UserId("u001"), {})]
+    assert await campaign_bench.campaigns.add(APP, "spring", given, OTHER, campaign_bench.now)
+    stands = await campaign_bench.stands()
+    assert (stands.by, stands.listed, stands.revision) == (OTHER, 1, put.revision + 1)
+    with pytest.raises(WaypostError) as refused:
+        await campaign_bench.order(_O.APPROVE, OTHER)
+    assert refused.value.code is ErrorCode.FORBIDDEN
+    await campaign_bench.order(_O.APPROVE)
+    more = [Recipient(UserId("u002"), {})]
+    assert not await campaign_bench.campaigns.add(APP, "spring", more, OTHER, campaign_bench.now)
+    stands = await campaign_bench.stands()
+    assert (stands.state, stands.by, stands.listed) == (_S.APPROVED, OTHER, 1)
+
+
+async def test_another_list_replaces_the_one_before_by_pages(
+    campaign_bench: CampaignBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the one before is deleted the campaign takes no list and cannot begin; whoever dies leaves it so."""
+    monkeypatch.setattr(ordering, "LIST_PAGE", 7)
+    await campaign_bench.put()
+    others = ["v1", "v2"]
+
+    async def dead(*_: Any) -> int:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(campaign_bench.campaigns, "clear_list", dead)
+        with pytest.raises(KeyboardInterrupt):
+            await campaign_bench.put(recipients=others)
+    more = [Recipient(UserId("u002"), {})]
+    assert not await campaign_bench.campaigns.add(APP, "spring", more, OTHER, campaign_bench.now)
+    with pytest.raises(WaypostError):
+        await campaign_bench.order(_O.SCHEDULE)
+    assert (await campaign_bench.put(recipients=None, upload=True)).listed == 0
+    assert await campaign_bench.campaigns.recipients(APP, "spring", "", 9) == []
+    await campaign_bench.put()
+    assert (await campaign_bench.put(recipients=others)).listed == 2
+    kept = await campaign_bench.campaigns.recipients(APP, "spring", "", 9)
+    assert [each.user_id for each in kept] == others
+    assert await campaign_bench.campaigns.clear_list(APP, "spring", 9) == 0, "nothing is being replaced"
+
+
+async def test_a_campaign_says_its_template_as_it_was_when_it_was_drafted(campaign_bench: CampaignBench) -> None:
+    """A version that is published later is another campaign's, and one that is not there is refused."""
+    templates = campaign_bench.ground.store.templates
+    said = {"template": {"name": "sale"}}
+    with pytest.raises(InvalidRequest) as refused:
+        await campaign_bench.put(notification=said)
+    assert refused.value.code is ErrorCode.UNKNOWN_TEMPLATE
+    for n, word in enumerate(("Hello", "Bye"), 1):
+        texts = {"default": ChannelTexts(title=word + " {{ name }}")}
+        content = TemplateContent(texts, variables={"name": Variable(required=True)})
+        await templates.put(APP, "sale", content, campaign_bench.now)
+        await templates.publish(APP, "sale", n, campaign_bench.now)
+        if n == 1:
+            made = await campaign_bench.put(notification=said, recipients=[{"user_id": "u001", "name": "Ann"}])
+            assert made.version is not None
+    await campaign_bench.order(_O.SCHEDULE)
+    await tend(campaign_bench.ground)
+    await campaign_bench.walk()
+    (item,) = (await leased(campaign_bench, 9)).items
+    (shown,) = await say(campaign_bench.ground, [item.notification])
+    assert (item.notification.user_id, shown.content.title) == ("u001", "Hello Ann")
+
+
 async def test_a_list_stays_with_a_change_unless_the_texts_ask_for_more(campaign_bench: CampaignBench) -> None:
     named = {"title": "{{name}}, our sale"}
     await campaign_bench.put(recipients=None, upload=True, notification=named)
-    assert await campaign_bench.campaigns.add(APP, "spring", [Recipient(UserId("u001"), {"name": "Bo"})] * 2)
+    given = [Recipient(UserId("u001"), {"name": "Bo"})] * 2
+    assert await campaign_bench.campaigns.add(APP, "spring", given, OTHER, campaign_bench.now)
     assert (await campaign_bench.put(recipients=None, upload=True, notification=named | {"body": "Now"})).listed == 1
     assert (await campaign_bench.put(recipients=None, upload=True, notification={"title": "Sale"})).listed == 1
     with pytest.raises(InvalidRequest):

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from waypost.domain.bulk import Recipient
 from waypost.domain.campaign import Campaign, CampaignState
-from waypost.domain.ids import AppId, UserId
+from waypost.domain.ids import AppId, CallerId, UserId
+from waypost.domain.time import Instant
 
 
 class MemoryCampaigns:
@@ -38,12 +39,17 @@ class MemoryCampaigns:
             self._lists[key] = {each.user_id: each for each in recipients}
         return True
 
-    async def add(self, app: AppId, name: str, recipients: Sequence[Recipient]) -> bool:
-        """Add to the list of a draft."""
-        if (kept := self._kept.get((app, name))) is None or kept.state is not CampaignState.DRAFT:
+    async def add(self, app: AppId, name: str, recipients: Sequence[Recipient], by: CallerId, at: Instant) -> bool:
+        """Add to the list of a draft, which changes it."""
+        if (kept := self._kept.get((app, name))) is None or kept.state is not CampaignState.DRAFT or not kept.has_list:
             return False
+        self._kept[app, name] = replace(kept, by=by, changed_at=at, revision=kept.revision + 1)
         self._lists.setdefault((app, name), {}).update((each.user_id, each) for each in recipients)
         return True
+
+    async def clear_list(self, app: AppId, name: str, n: int) -> int:
+        """A list that is replaced is gone at once."""
+        return 0
 
     async def listed(self, app: AppId, name: str, after: str, n: int) -> list[tuple[Recipient, bool]]:
         """Recipients, none of whom opted out."""

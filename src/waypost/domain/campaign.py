@@ -19,6 +19,7 @@ from waypost.domain.ids import AppId, CallerId
 from waypost.domain.segment import Filter
 from waypost.domain.status import NotificationStatus
 from waypost.domain.submission import CampaignName, TypeName
+from waypost.domain.template import Version
 from waypost.domain.time import SECOND_MS, Instant
 from waypost.domain.variants import Part
 
@@ -128,6 +129,10 @@ class Campaign(Struct, frozen=True, omit_defaults=True):
     """The number of its changes, by which two at once are told apart."""
     chosen: Filter | None = None
     """The filter of its users, as it was when the campaign was changed last."""
+    version: Version | None = None
+    """The version of the template that it names, as it was then, with its variables alone."""
+    clearing: bool = False
+    """Whether the list before is being deleted; meanwhile it takes no other."""
     listed: int = 0
     """The recipients on its list."""
     approved_by: CallerId | None = None

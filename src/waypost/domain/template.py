@@ -93,6 +93,12 @@ class Version(Struct, frozen=True):
     content: TemplateContent
 
 
+def declared_only(version: Version) -> Version:
+    """Return *version* without its texts: its number, and the variables that a message needs."""
+    bare = TemplateContent(channels={ANY_CHANNEL: ChannelTexts()}, variables=version.content.variables)
+    return Version(version.name, version.number, bare)
+
+
 class Unrendered(Exception):
     """The reason why a template says nothing: *code* is stable, the text names what is missing and holds no values."""
 

@@ -54,7 +54,7 @@ class BulkIntake(Struct, frozen=True):
         now = created_at(new_id)  # to the millisecond: the ids of recipients lead back to it
         chosen = await self.chosen(app, asked.to)
         rules = self.defaults[app], now, self.checks.get(app, ())
-        version = await self._version(app, asked)
+        version = await self.version(app, asked)
         job = draft_job(asked, new_id, app, caller, *rules, chosen, zone=self.zones.get(app), version=version)
         told = [recipient_of(each, job, f"recipients[{n}]") for n, each in enumerate(asked.recipients or ())]
         claimed = None if key is None else idempotency_key(app, caller, f"bulk {key}")
@@ -87,7 +87,8 @@ class BulkIntake(Struct, frozen=True):
             raise InvalidRequest(tuple(faults))
         return chosen
 
-    async def _version(self, app: AppId, asked: BulkSubmission) -> Version | None:
+    async def version(self, app: AppId, asked: BulkSubmission) -> Version | None:
+        """Return the version of the template that *asked* names, as it is now; None where there is none."""
         named = asked.notification.template
         if named is None:
             return None

@@ -284,6 +284,31 @@ async def test_a_feed_shows_what_was_said_in_its_readers_language() -> None:
         assert (entry["title"], entry["body"]) == ("Cześć Ann", "0 innych")
 
 
+async def test_a_template_that_is_not_there_is_refused_when_a_schedule_or_a_series_is_put() -> None:
+    """And not when it is due; one that is there is taken, with the variables that it requires."""
+    names: tuple[tuple[str, dict[str, Any], int, str], ...] = (
+        ("nothing", {"name": "x"}, 400, "unknown_template"),
+        ("welcome", {}, 400, "missing_variable"),
+        ("welcome", {"name": "x"}, 201, ""),
+    )
+    async with served() as (_, client):
+        await published(client)
+        for template, variables, status, code in names:
+            said = {"template": {"name": template}, "variables": variables}
+            starts = {"starts": "2027-01-18T12:00"}
+            bulk = {"notification": {"template": {"name": template}}, "registry": {}, "variables": variables}
+            for path, body in (
+                ("schedules/one", starts | {"notification": said | {"user_id": "ann"}}),
+                ("schedules/many", starts | {"bulk": bulk}),
+                ("series/steps", {"steps": [{"name": "one", "notification": said}]}),
+                ("campaigns/sale", bulk),
+            ):
+                answer = await client.put(f"/v1/{path}", json=body)
+                assert (answer.status_code, answer.json().get("code", "")) == (status, code), answer.text
+        acts = {act["act"] for act in (await client.get("/v1/audit")).json()["items"]}
+        assert "campaign.put" in acts
+
+
 @pytest.mark.parametrize("common", [{}, {"items": 5}])
 async def test_recipients_of_a_list_have_the_templates_variables(common: dict[str, Any]) -> None:
     """Numbers of a list are texts there; what is optional may be missing, and what is required may not."""

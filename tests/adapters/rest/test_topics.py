@@ -32,7 +32,7 @@ async def test_a_topic_is_made_filled_read_and_removed() -> None:
         assert (await client.delete("/v1/topics/news")).status_code == 204
         assert (await client.get("/v1/users/ann/topics")).json() == {"topics": []}
         acts = (await client.get("/v1/audit")).json()["items"]
-        assert [(act["act"], act["subject"]) for act in acts] == [("topic.removed", "news")]
+        assert [(act["act"], act["subject"]) for act in acts] == [("topic.removed", "news"), ("topic.put", "news")]
 
 
 async def test_a_topic_that_is_not_there_is_not_found() -> None:

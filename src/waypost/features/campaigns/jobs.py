@@ -43,7 +43,7 @@ def drafted(
     )
     app = ground.config.apps[campaign.app]
     rules = app.defaults, now, checks, campaign.chosen
-    return draft_job(plain, new_id, campaign.app, campaign.by, *rules, zone=app.time_zone)
+    return draft_job(plain, new_id, campaign.app, campaign.by, *rules, zone=app.time_zone, version=campaign.version)
 
 
 async def records_of(ground: Ground, campaign: Campaign) -> list[JobRecord]:

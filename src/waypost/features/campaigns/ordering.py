@@ -11,12 +11,13 @@ from waypost.domain.bulk import Recipient
 from waypost.domain.bulk_submission import recipient_of
 from waypost.domain.campaign import Campaign, CampaignOrder, CampaignState, CampaignSubmission, counted, ordered
 from waypost.domain.drafting import ContentCheck
-from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, NotFound, WaypostError
+from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, NotFound, Unavailable, WaypostError
 from waypost.domain.ids import AppId, CallerId
 from waypost.domain.segment import Filter
 from waypost.domain.submission import CampaignName
+from waypost.domain.template import Version, declared_only
 from waypost.domain.time import Instant
-from waypost.features.campaigns.jobs import align, counts_of, drafted, records_of
+from waypost.features.campaigns.jobs import LIST_PAGE, align, counts_of, drafted, records_of
 from waypost.features.parts import Ground
 from waypost.runtime.clock import RandomIds
 
@@ -40,27 +41,43 @@ async def put(
     asked: CampaignSubmission,
     checks: Sequence[ContentCheck] = (),
     chosen: Filter | None = None,
+    version: Version | None = None,
 ) -> tuple[Campaign, bool]:
     """Make a draft, or change one; what was approved needs that again. Return it, and whether it is new.
 
     A list that was uploaded stays, unless the texts ask for other variables than before. *chosen* is the filter of its
-    users, where it is ``to`` some.
+    users, where it is ``to`` some; *version* is that of the template that it names.
     """
     _refuse(ground, name, asked)
+    bare = None if version is None else declared_only(version)
     for _ in range(_TRIES):
         now, before = ground.clock.now(), await ground.store.campaigns.get(app, name)
         if before is None:
-            first = Campaign(app, name, asked, by, now, now, chosen=chosen)
+            first = Campaign(app, name, asked, by, now, now, chosen=chosen, version=bare)
         else:
             changed = ordered(before, CampaignOrder.CHANGE, now)
             if changed is None:
                 raise _wrong(before)
-            first = replace(changed, asked=asked, by=by, changed_at=now, approved_by=None, chosen=chosen)
+            said = replace(changed, asked=asked, chosen=chosen, version=bare)
+            first = replace(said, by=by, changed_at=now, approved_by=None, clearing=False)
         recipients = _list_of(ground, first, before, checks)
-        kept = _with_list_apart(first)
-        if await ground.store.campaigns.save(kept, None if before is None else before.revision, recipients):
+        if await _saved(ground, _with_list_apart(first), before, recipients):
             return await found(ground, app, name), before is None
     raise _busy()
+
+
+async def _saved(
+    ground: Ground, campaign: Campaign, before: Campaign | None, recipients: Sequence[Recipient] | None
+) -> bool:
+    """Save a campaign with its list; the list *before* is deleted by pages first, and meanwhile it cannot begin."""
+    campaigns = ground.store.campaigns
+    if before is None or recipients is None:
+        return await campaigns.save(campaign, None if before is None else before.revision, recipients)
+    if not await campaigns.save(replace(campaign, clearing=True), before.revision, ()):
+        return False
+    while await campaigns.clear_list(campaign.app, campaign.name, LIST_PAGE) == LIST_PAGE:
+        pass
+    return await campaigns.save(replace(campaign, revision=campaign.revision + 1), campaign.revision, recipients)
 
 
 def _list_of(
@@ -72,7 +89,7 @@ def _list_of(
     given = campaign.asked.recipients
     if given is not None:
         return [recipient_of(each, job, f"recipients[{n}]") for n, each in enumerate(given)]
-    if not campaign.has_list or before is None:
+    if not campaign.has_list or before is None or before.clearing:
         return ()
     asked_before = drafted(before, new_id, ground, campaign.changed_at)
     return None if set(job.names) <= set(asked_before.names) and before.has_list else ()
@@ -141,5 +158,5 @@ def _wrong(campaign: Campaign) -> WaypostError:
     return WaypostError(f"the campaign is {campaign.state}", ErrorCode.WRONG_STATE)
 
 
-def _busy() -> WaypostError:
-    return WaypostError("the campaign is being changed by others; try again", ErrorCode.STORAGE_BUSY)
+def _busy() -> Unavailable:
+    return Unavailable("the campaign is being changed by others")

@@ -79,8 +79,10 @@ async def draft(request: Call, campaign: PathCampaign, body: RawBody) -> Respons
     checks = api.bulk.checks.get(request.user.app, ())
     named = checked(CampaignName, identity_in(campaign, "campaign"), "campaign")
     chosen = await api.bulk.chosen(request.user.app, asked.to)
+    version = await api.bulk.version(request.user.app, asked)
     by = request.user.app, named, request.user.name
-    made, is_new = await ordering.put(_ground(request), *by, asked, checks, chosen)
+    await record(request, Act.CAMPAIGN_PUT, [named])
+    made, is_new = await ordering.put(_ground(request), *by, asked, checks, chosen, version)
     return await _shown(request, made, 201 if is_new else 200)
 
 
@@ -100,16 +102,17 @@ async def draft(request: Call, campaign: PathCampaign, body: RawBody) -> Respons
 async def upload(request: Call, campaign: PathCampaign) -> Response[bytes]:
     """Add a list, NDJSON or CSV, to the draft's: each user once, the last mention counts.
 
-    Nothing is sent before the campaign begins.
+    Nothing is sent before the campaign begins. Whoever adds to a list has changed the campaign.
     """
     ground, api = _ground(request), api_of(request)
     before = await _found(request, campaign)
     if before.state is not CampaignState.DRAFT or not before.has_list:
         raise _no_list()
     job = drafted(before, api.bulk.ids.next(1)[0], ground, api.clock.now())
+    await record(request, Act.CAMPAIGN_UPLOADED, [before.name])
     given = recipients_in(request.scope["headers"], request.receive, api.settings)
     async for page in _pages(recipient_of(fields, job, at) async for at, fields in given):  # type: ignore[arg-type]  # checked there
-        if not await ground.store.campaigns.add(before.app, before.name, page):
+        if not await ground.store.campaigns.add(before.app, before.name, page, request.user.name, api.clock.now()):
             raise _no_list()
     return await _shown(request, await _found(request, campaign))
 

@@ -30,7 +30,7 @@ from waypost.entrypoints.rest.parameters import (
 )
 from waypost.entrypoints.rest.recording import record
 from waypost.features.parts import Ground
-from waypost.features.schedules.making import made_of
+from waypost.features.schedules.making import made_of, named_by
 from waypost.features.schedules.sending import zones_for
 from waypost.features.schedules.views import (
     MovedOccurrence,
@@ -79,7 +79,8 @@ async def put_schedule(request: Call, schedule: PathSchedule, body: RawBody) -> 
     The times are local: nine o'clock stays nine o'clock over clock changes.
     """
     name, said, api = text_in(schedule, "schedule", NameText), decode(_said, body), api_of(request)
-    made = await asyncio.to_thread(made_of, name, said, request.user, api.intake, api.clock.now())
+    named = await named_by(said, request.user, api.intake, api.bulk)
+    made = await asyncio.to_thread(made_of, name, said, request.user, api.intake, api.clock.now(), named)
     await record(request, Act.SCHEDULE_PUT, [name])
     zone = await _zone(request, made)
     if await _schedules(request).add(awaiting(made, zone, api.clock.now()), api.clock.now()):

@@ -14,6 +14,7 @@ from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import Instant
 from waypost.features.series.views import SubmittedCondition, SubmittedSeries, SubmittedSeriesStep
 from waypost.pipeline.intake import Caller, Intake
+from waypost.ports.templates import Said
 
 _encode = msgspec.json.Encoder().encode
 _ANYBODY = "anybody"
@@ -21,11 +22,16 @@ _OWN = ("user_id", "to", "device", "scheduled_at", "send_at", "idempotency_key")
 """The fields that the series says, or that would reach somebody else than the member."""
 
 
-def made_of(name: str, said: SubmittedSeries, caller: Caller, intake: Intake, now: Instant) -> Series:
+async def made_of(name: str, said: SubmittedSeries, caller: Caller, intake: Intake, now: Instant) -> Series:
     """Make the first version of the series that was said; InvalidRequest carries every fault found."""
-    found = [fault for n, step in enumerate(said.steps) for fault in _faults(step, n, said.steps, caller, intake, now)]
+    chosen = await intake.templates.chosen(caller.app, [step.notification for step in said.steps])
+    found: list[Fault] = []
+    for n, step in enumerate(said.steps):
+        found += _faults(step, n, said.steps, caller, intake, now, chosen[n])
     if found:
-        raise InvalidRequest(tuple(found))
+        refused = [each for each in chosen if isinstance(each, InvalidRequest)]
+        is_all = len(found) == sum(len(each.faults) for each in refused)
+        raise InvalidRequest(tuple(found), refused[0].code if refused and is_all else None)
     steps = tuple(map(_step, said.steps))
     return Series(
         app=caller.app, name=name, version=1, caller=caller.name, steps=steps, exit_on=said.exit_on, created_at=now
@@ -60,6 +66,7 @@ def _faults(
     caller: Caller,
     intake: Intake,
     now: Instant,
+    named: Said,
 ) -> Iterator[Fault]:
     before = [each.name for each in steps[:n]]
     if step.name in before:
@@ -70,7 +77,7 @@ def _faults(
     own = [name for name in _OWN if getattr(step.notification, name) is not None]
     yield from (Fault(f"steps[{n}].notification.{name}", "is the series' to say: leave it out") for name in own)
     if not own:
-        yield from _content_faults(step, n, caller, intake, now)
+        yield from _content_faults(step, n, caller, intake, now, named)
 
 
 def _condition_faults(said: SubmittedCondition, path: str, before: Sequence[str]) -> Iterator[Fault]:
@@ -82,11 +89,15 @@ def _condition_faults(said: SubmittedCondition, path: str, before: Sequence[str]
         yield Fault(f"{path}.reached", "of which step?")
 
 
-def _content_faults(step: SubmittedSeriesStep, n: int, caller: Caller, intake: Intake, now: Instant) -> Iterator[Fault]:
+def _content_faults(
+    step: SubmittedSeriesStep, n: int, caller: Caller, intake: Intake, now: Instant, named: Said
+) -> Iterator[Fault]:
     (some_id,) = intake.ids.next(1)
     told = msgspec.structs.replace(step.notification, user_id=_ANYBODY)
     checks = intake.checks.get(caller.app, ())
     try:
-        draft(told, some_id, caller.app, caller.name, intake.defaults[caller.app], now, checks)
+        if isinstance(named, InvalidRequest):
+            raise named
+        draft(told, some_id, caller.app, caller.name, intake.defaults[caller.app], now, checks, template=named)
     except InvalidRequest as invalid:
         yield from (Fault(f"steps[{n}].notification.{fault.path}".rstrip("."), fault.why) for fault in invalid.faults)

@@ -78,7 +78,7 @@ async def put_series(request: Call, series: PathSeries, body: RawBody) -> Respon
     with the one that they began with.
     """
     name, said, api = _name(series), decode(_said, body), api_of(request)
-    made = made_of(name, said, request.user, api.intake, api.clock.now())
+    made = await made_of(name, said, request.user, api.intake, api.clock.now())
     await record(request, Act.SERIES_PUT, [name])
     for _ in range(_TRIES):
         latest = await _store(request).latest(request.user.app, name)

@@ -58,6 +58,7 @@ _members = msgspec.json.Decoder(SubmittedMembers)
 async def put_topic(request: Call, topic: PathTopic, body: RawBody) -> Response[bytes]:
     """Say that there is a topic, and whether users may subscribe by themselves."""
     said, name, app = decode(_submitted, body), topic_in(topic), request.user.app
+    await record(request, Act.TOPIC_PUT, [name])
     now = api_of(request).clock.now()
     is_new = await topics_of(request).put(app, name, said.description, is_open=said.open, at=now)
     return answer(201 if is_new else 200, topic_view(await known_topic(request, name)))

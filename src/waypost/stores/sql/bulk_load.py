@@ -3,19 +3,19 @@
 bulk_piece                     open ones, one job after the other
 device / bulk_recipient        the piece's range of user ids
 notification                   by the ids that follow, where some rows of the piece are written
-user_profile                   the zones in that range, of a job with a local time
+user_profile                   the zones of its recipients, of a job with a local time
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from waypost.domain.bulk import Audience, BulkJob, notification_for, recipient_id, variables_for
-from waypost.domain.ids import NotificationId
+from waypost.domain.ids import NotificationId, UserId
 from waypost.ports.work import WorkItem
 from waypost.stores.sql.bulk_rows import FROM_JOB, encoded, job_of
 from waypost.stores.sql.bulk_walk import asked_by, matching
@@ -38,7 +38,7 @@ AND {_NOT_OUT.format(table="bulk_recipient")}
 ORDER BY bulk_recipient.user_id
 """  # noqa: S608 - a list of columns
 _ZONES = """\
-SELECT user_id, time_zone FROM user_profile WHERE app = ? AND user_id > ? AND user_id <= ? AND time_zone IS NOT NULL
+SELECT user_id, time_zone FROM user_profile WHERE app = ? AND time_zone IS NOT NULL AND user_id IN ({texts})
 """
 _FROM_SEGMENT = f"""\
 SELECT chosen.user_id, NULL, {DEVICE} FROM ({{table}}) AS chosen
@@ -88,7 +88,7 @@ def read_piece(connection: Connection, job: BulkJob, row: PieceRow, *, with_devi
     if row.written:
         ids = [recipient_id(job.id, row.n, each.user_id) for each in audience]
         known = {found[0] for found in select_in(connection, _KNOWN, ids)}
-    zones = zones_in(connection, job, row)
+    zones = zones_of(connection, job, [each.user_id for each in audience])
     items: list[WorkItem] = []
     variables: dict[NotificationId, bytes] = {}
     for each in audience:
@@ -101,11 +101,12 @@ def read_piece(connection: Connection, job: BulkJob, row: PieceRow, *, with_devi
     return Read(row, tuple(items), variables, row.written + len(items))
 
 
-def zones_in(connection: Connection, job: BulkJob, row: PieceRow) -> dict[str, str]:
-    """Return the zones of the users in the range of *row* who have one; none where the job has no local time."""
+def zones_of(connection: Connection, job: BulkJob, users: Sequence[UserId]) -> dict[str, str]:
+    """Return the zones of those *users* who have one; none where the job has no local time."""
     if job.send_at is None:
         return {}
-    return dict(connection.execute(_ZONES, (job.app, row.after, row.until)).fetchall())
+    named = msgspec.json.encode(users).decode()
+    return dict(connection.execute(_ZONES.format(texts=connection.dialect.texts), (job.app, named)).fetchall())
 
 
 def read_audience(connection: Connection, job: BulkJob, row: PieceRow) -> Iterator[Audience]:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from waypost.domain.bulk import Recipient
 from waypost.domain.campaign import Campaign, CampaignState
-from waypost.domain.ids import AppId, UserId
+from waypost.domain.ids import AppId, CallerId, UserId
 from waypost.domain.time import Instant
 from waypost.stores.sql.added import AddedTable
 from waypost.stores.sql.database import Database
@@ -56,7 +56,7 @@ UPDATE campaign SET revision = ?, finished_at = ?, body = ? WHERE app = ? AND na
 """
 _IS_OPEN: Final = "INSERT INTO campaign_open (app, name) VALUES (?, ?) ON CONFLICT DO NOTHING"
 _CLOSE: Final = "DELETE FROM campaign_open WHERE app = ? AND name = ?"
-_CLEAR: Final = "DELETE FROM campaign_recipient WHERE app = ? AND name = ?"
+_LOCK: Final = "UPDATE campaign SET revision = revision WHERE app = ? AND name = ? RETURNING body, listed"
 _NAMED: Final = "SELECT count(*) FROM campaign_recipient WHERE app = ? AND name = ? AND user_id IN ({texts})"
 _ADD: Final = """\
 INSERT INTO campaign_recipient (app, name, user_id, variables) VALUES (?, ?, ?, ?)
@@ -115,17 +115,21 @@ class SqlCampaigns:
     async def save(self, campaign: Campaign, seen: int | None, recipients: Sequence[Recipient] | None = None) -> bool:
         """Store *campaign*, if it still has the revision that was *seen*; None is that there is none yet.
 
-        *recipients* are its list from then on, in place of the one before.
+        *recipients* are its list from then on; the one before must have been cleared, or be cleared next.
         """
         told = None if recipients is None else tuple(recipients)
         return await self._write(_SAVING, _Save(campaign, seen, told), 1 + len(told or ()))
 
-    async def add(self, app: AppId, name: str, recipients: Sequence[Recipient]) -> bool:
-        """Add to the list of a draft, each user once: the last mention counts. False in any other state.
+    async def add(self, app: AppId, name: str, recipients: Sequence[Recipient], by: CallerId, at: Instant) -> bool:
+        """Add to the list of a draft, which *by* has changed by that; False in any other state.
 
-        It may be repeated as a whole.
+        Each user is on it once: the last mention counts. It may be repeated as a whole.
         """
-        return await self._write(_ADDING, _More(app, name, tuple(recipients)), len(recipients))
+        return await self._write(_ADDING, _More(app, name, tuple(recipients), by, at), len(recipients))
+
+    async def clear_list(self, app: AppId, name: str, n: int) -> int:
+        """Delete at most *n* recipients of a list that is being cleared; return how many it was."""
+        return await self._write(_CLEARING_LIST, (app, name, n), n)
 
     async def recipients(self, app: AppId, name: str, after: str, n: int) -> list[Recipient]:
         """Return at most *n* recipients of a list, by user id, those after a user."""
@@ -171,6 +175,8 @@ class _More(Struct, frozen=True):
     app: AppId
     name: str
     recipients: tuple[Recipient, ...]
+    by: CallerId
+    at: Instant
 
 
 def _read(body: bytes, listed: int) -> Campaign:
@@ -197,7 +203,6 @@ def _save_one(connection: Connection, op: _Save) -> bool:
     if campaign.state not in _WAITS:
         connection.execute(_IS_OPEN, key)
     if op.recipients is not None:
-        connection.execute(_CLEAR, key)
         connection.execute(_EMPTY, key)
         _list(connection, *key, op.recipients)
     return True
@@ -208,11 +213,20 @@ def _add(transaction: Transaction, ops: Sequence[_More]) -> list[bool]:
 
 
 def _add_one(connection: Connection, op: _More) -> bool:
-    row = connection.execute(_GET, (op.app, op.name)).fetchone()
-    if row is None or _read(*row).state is not CampaignState.DRAFT:
+    before = _locked(connection, op.app, op.name)
+    if before is None or before.state is not CampaignState.DRAFT or not before.has_list or before.clearing:
         return False
+    after = replace(before, by=op.by, changed_at=op.at, revision=before.revision + 1, listed=0)
+    changed = after.revision, after.finished_at, _encode(after), op.app, op.name, before.revision
+    connection.execute(_UPDATE, changed)
     _list(connection, op.app, op.name, op.recipients)
     return True
+
+
+def _locked(connection: Connection, app: AppId, name: str) -> Campaign | None:
+    """Read a campaign as it stays until the transaction ends."""
+    rows = connection.execute(_LOCK, (app, name)).fetchall()
+    return _read(*rows[0]) if rows else None
 
 
 def _list(connection: Connection, app: AppId, name: str, recipients: Sequence[Recipient]) -> None:
@@ -226,6 +240,15 @@ def _list(connection: Connection, app: AppId, name: str, recipients: Sequence[Re
 
 def _drop_list(transaction: Transaction, ops: Sequence[tuple[AppId, str, int]]) -> list[int]:
     return [transaction.connection.execute(_DROP_LIST, op).rowcount for op in ops]
+
+
+def _clear_list(transaction: Transaction, ops: Sequence[tuple[AppId, str, int]]) -> list[int]:
+    return [_clear_one(transaction.connection, *op) for op in ops]
+
+
+def _clear_one(connection: Connection, app: AppId, name: str, n: int) -> int:
+    found = _locked(connection, app, name)
+    return connection.execute(_DROP_LIST, (app, name, n)).rowcount if found is not None and found.clearing else 0
 
 
 def _close(transaction: Transaction, ops: Sequence[tuple[AppId, str]]) -> list[None]:
@@ -254,6 +277,7 @@ def _drop(transaction: Transaction, ops: Sequence[tuple[Instant, int]]) -> list[
 _SAVING = OperationKind("save_campaign", _save, durable=True)
 _ADDING = OperationKind("list_campaign", _add, durable=True)
 _DROPPING_LIST = OperationKind("drop_campaign_list", _drop_list, durable=False)
+_CLEARING_LIST = OperationKind("clear_campaign_list", _clear_list, durable=False)
 _CLOSING = OperationKind("close_campaign", _close, durable=False)
 _ERASING = OperationKind("erase_campaign_recipient", _erase, durable=True)
 _DROPPING = OperationKind("drop_campaigns", _drop, durable=False)
