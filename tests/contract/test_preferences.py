@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 from msgspec.structs import replace
@@ -23,6 +24,7 @@ from waypost.features.preferences.deciding import Facts
 from waypost.features.preferences.knowing import KEPT_S, KnownUsers
 from waypost.features.preferences.parts import facts
 from waypost.stores.sql.preferences import Said, SqlPreferences
+from waypost.stores.sql.transaction import OperationKind, Transaction
 from waypost.stores.sql.user_changes import KEPT
 
 pytestmark = pytest.mark.asyncio
@@ -115,6 +117,21 @@ async def test_a_change_counts_in_the_next_notification_of_every_process(ledger_
     assert known is not None and known.zone.key == "America/Lima"
     await here.ground.store.preferences.erase(DEMO, ANN, NOW)
     assert await there.knows() is None
+
+
+async def test_where_a_change_is_gone_before_it_was_read_everybody_is_forgotten(ledger_store: SqlUnderTest) -> None:
+    here, there = [Process(ledger_store.ground_of(each)) for each in await ledger_store.open_workers(2)]
+    await there.knows()
+    await here.ground.store.preferences.change(DEMO, ANN, NO_PROMOTION, NOW, "user")
+    await here.ground.store.preferences.change(DEMO, BOB, NO_PROMOTION, NOW, "user")
+
+    def lose(transaction: Transaction, _: Sequence[None]) -> list[None]:
+        transaction.connection.execute("DELETE FROM user_change WHERE user_id = ?", (ANN,))
+        return [None]
+
+    database = here.ground.store.database
+    await database.commits.submit(OperationKind("lose", lose, durable=True), None)
+    assert await there.knows() is not None
 
 
 @shows("S3-72")

@@ -85,4 +85,7 @@ def _since(connection: Connection, seen: int) -> Changed:
         return Changed(seen)
     if seen < max(all_before, last - KEPT):
         return Changed(last, None)
-    return Changed(last, connection.execute(_SINCE, (seen, last)).fetchall())
+    users = connection.execute(_SINCE, (seen, last)).fetchall()
+    # Numbers have no gaps; where one is missing, its row went between the two look-ups, each of which sees what is
+    # committed by then.
+    return Changed(last, users if len(users) == last - seen else None)
