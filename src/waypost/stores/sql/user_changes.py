@@ -71,6 +71,11 @@ def note_changes(connection: Connection, users: Sequence[User]) -> None:
     connection.execute(_DROP, (last - KEPT,))
 
 
+def lock_changes(connection: Connection) -> None:
+    """Have every other transaction that changes users wait for the end of this one; before any of theirs is read."""
+    connection.execute(_TAKE, (0,))
+
+
 def forget_user(connection: Connection, user: User) -> None:
     """Take *user* off the list, and have everybody forgotten, so that nobody has to be told of whom."""
     note_changes(connection, [user])
