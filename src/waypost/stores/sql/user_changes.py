@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from waypost.domain.ids import AppId, UserId
+from waypost.domain.time import Instant
 from waypost.stores.sql.added import AddedTable
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Connection
@@ -76,11 +77,17 @@ def lock_changes(connection: Connection) -> None:
     connection.execute(_TAKE, (0,))
 
 
-def forget_user(connection: Connection, user: User) -> None:
-    """Take *user* off the list, and have everybody forgotten, so that nobody has to be told of whom."""
-    note_changes(connection, [user])
-    connection.execute(_FORGET, ())
-    connection.execute(_FORGET_USER, user)
+def erase_user(connection: Connection, user: User, sql: str, until: Instant) -> None:
+    """Delete the row of *user* by *sql*, and take the user off the list.
+
+    Where there was anything to delete, everybody is forgotten, so that nobody has to be told of whom; an erasure that is
+    carried out again finds nothing, and costs no process what it knows.
+    """
+    lock_changes(connection)
+    rows = connection.execute(sql, (*user, until)).rowcount
+    if rows + connection.execute(_FORGET_USER, user).rowcount:
+        connection.execute(_TAKE, (1,))
+        connection.execute(_FORGET, ())
 
 
 def _since(connection: Connection, seen: int) -> Changed:
