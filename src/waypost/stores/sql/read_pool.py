@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 from waypost.stores.sql.driver import Connection
@@ -60,5 +61,6 @@ class ReadPool:
 
 
 def name_of(query: Callable[..., object]) -> str:
-    """Name a query by the function that asks: ``SqlViews.page`` for a lambda in that method."""
-    return query.__qualname__.partition(".<locals>")[0].lstrip("_")
+    """Name a query by the function that asks: ``SqlViews.page`` for a lambda in it, ``f`` for ``partial(f, …)``."""
+    asks = query.func if isinstance(query, partial) else query
+    return asks.__qualname__.partition(".<locals>")[0].lstrip("_")
