@@ -148,7 +148,8 @@ async def test_a_digest_of_which_nothing_is_wanted_any_more_is_not_sent(night: N
 
 async def test_a_digest_says_something_where_preferences_are_no_longer_used(night: Night) -> None:
     await night.digest_of(await night.told("Moon"), await night.told("Mars"))
-    night.bench.routing_rules, night.bench.renderers, night.bench.facts, night.bench.claims = with_rules(()), (), None, None
+    night.bench.routing_rules, night.bench.renderers = with_rules(()), ()
+    night.bench.facts = night.bench.claims = None
     night.bench.clock.advance(8 * HOUR_MS + MINUTE_MS)
     await night.turn()
     assert night.sent == [("New messages", None)]

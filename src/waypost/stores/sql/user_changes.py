@@ -80,8 +80,8 @@ def lock_changes(connection: Connection) -> None:
 def erase_user(connection: Connection, user: User, sql: str, until: Instant) -> None:
     """Delete the row of *user* by *sql*, and take the user off the list.
 
-    Where there was anything to delete, everybody is forgotten, so that nobody has to be told of whom; an erasure that is
-    carried out again finds nothing, and costs no process what it knows.
+    Where there was anything to delete, everybody is forgotten, so that nobody has to be told of whom; an erasure that
+    is carried out again finds nothing, and costs no process what it knows.
     """
     lock_changes(connection)
     rows = connection.execute(sql, (*user, until)).rowcount
