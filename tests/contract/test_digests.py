@@ -146,6 +146,15 @@ async def test_a_digest_of_which_nothing_is_wanted_any_more_is_not_sent(night: N
     assert (night.sent, receipt.status, receipt.reason) == ([], DeliveryStatus.SUPPRESSED, "preference")
 
 
+async def test_a_digest_says_something_where_preferences_are_no_longer_used(night: Night) -> None:
+    await night.digest_of(await night.told("Moon"), await night.told("Mars"))
+    night.bench.routing_rules, night.bench.renderers = with_rules(()), ()
+    night.bench.facts = night.bench.claims = None
+    night.bench.clock.advance(8 * HOUR_MS + MINUTE_MS)
+    await night.turn()
+    assert night.sent == [("New messages", None)]
+
+
 async def test_in_the_last_minute_it_waits_for_the_end(night: Night) -> None:
     """A digest that is read is whole: nobody adds to it any more."""
     night.bench.clock.advance(8 * HOUR_MS - MINUTE_MS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from waypost.config import AppSettings, Config
 from waypost.domain.content import Content
 from waypost.domain.ids import AppId, UserId
 from waypost.domain.preferences import PreferenceChange, Preferences, TypeChange, TypeChoice, TypeSettings
-from waypost.domain.profile import ProfileChange
+from waypost.domain.profile import Profile, ProfileChange
 from waypost.domain.quiet_hours import Hours
 from waypost.domain.submission import NotificationType
 from waypost.domain.time import Instant
@@ -23,6 +24,7 @@ from waypost.features.preferences.deciding import Facts
 from waypost.features.preferences.knowing import KEPT_S, KnownUsers
 from waypost.features.preferences.parts import facts
 from waypost.stores.sql.preferences import Said, SqlPreferences
+from waypost.stores.sql.transaction import OperationKind, Transaction
 from waypost.stores.sql.user_changes import KEPT
 
 pytestmark = pytest.mark.asyncio
@@ -115,6 +117,39 @@ async def test_a_change_counts_in_the_next_notification_of_every_process(ledger_
     assert known is not None and known.zone.key == "America/Lima"
     await here.ground.store.preferences.erase(DEMO, ANN, NOW)
     assert await there.knows() is None
+
+
+async def test_only_an_erasure_that_finds_something_has_everybody_forgotten(ledger_store: SqlUnderTest) -> None:
+    here, there = [Process(ledger_store.ground_of(each)) for each in await ledger_store.open_workers(2)]
+    store = here.ground.store
+    await store.preferences.change(DEMO, ANN, NO_PROMOTION, NOW, "user")
+    await store.profiles.put(DEMO, ANN, Profile(time_zone="Asia/Tokyo"), NOW)
+    for erase, is_found in (
+        (store.preferences.erase, True),
+        (store.preferences.erase, False),
+        (store.profiles.erase, True),
+        (store.profiles.erase, False),
+    ):
+        await there.knows(BOB)
+        assert there.kept(BOB)
+        await erase(DEMO, ANN, NOW)
+        await there.knows(UserId("cleo"))
+        assert there.kept(BOB) is not is_found
+
+
+async def test_where_a_change_is_gone_before_it_was_read_everybody_is_forgotten(ledger_store: SqlUnderTest) -> None:
+    here, there = [Process(ledger_store.ground_of(each)) for each in await ledger_store.open_workers(2)]
+    await there.knows()
+    await here.ground.store.preferences.change(DEMO, ANN, NO_PROMOTION, NOW, "user")
+    await here.ground.store.preferences.change(DEMO, BOB, NO_PROMOTION, NOW, "user")
+
+    def lose(transaction: Transaction, _: Sequence[None]) -> list[None]:
+        transaction.connection.execute("DELETE FROM user_change WHERE user_id = ?", (ANN,))
+        return [None]
+
+    database = here.ground.store.database
+    await database.commits.submit(OperationKind("lose", lose, durable=True), None)
+    assert await there.knows() is not None
 
 
 @shows("S3-72")

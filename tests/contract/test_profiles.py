@@ -49,6 +49,22 @@ async def test_changes_at_the_same_time_are_all_there(profiles: Profiles) -> Non
     assert known.attributes == {"n1": "one"} | {f"n{n}": n for n in range(2, 20)}
 
 
+async def test_pages_and_changes_of_several_processes_are_all_there(ledger_store: SqlUnderTest) -> None:
+    stores = [ledger_store.ground_of(each).store.profiles for each in await ledger_store.open_workers(2)]
+    changes = [ProfileChange(named=frozenset(), attributes={f"n{n}": n}) for n in range(40)]
+    await asyncio.gather(
+        *(
+            stores[n % 2].change_many(DEMO, [(ANN, each), (BOB, each)], NOW)
+            if n % 4 < 2
+            else stores[n % 2].change(DEMO, ANN, each, NOW)
+            for n, each in enumerate(changes)
+        )
+    )
+    known = await stores[0].of(DEMO, [ANN, BOB])
+    assert known[ANN].attributes == {f"n{n}": n for n in range(40)}
+    assert known[BOB].attributes == {f"n{n}": n for n in range(40) if n % 4 < 2}
+
+
 async def test_too_many_attributes_change_nothing(profiles: Profiles) -> None:
     full = Profile(attributes={f"n{n}": n for n in range(ATTRIBUTES_LIMIT)})
     await profiles.put(DEMO, ANN, full, NOW)

@@ -23,7 +23,7 @@ TODAY = day_of(NOON)
 
 def bought(user: UserId = ANN, at: Instant = NOON, key: bytes | None = None) -> TrackedEvent:
     """A user paid an order."""
-    return TrackedEvent(DEMO, user, "order_paid", at, {"total": 12}, key=key)
+    return TrackedEvent(DEMO, user, "order_paid", at, key=key)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.asyncio
 
 SETTINGS: dict[str, Any] = {
     "types": {"promotion": {"titles": {"en": "Offers"}}, "otp": {"critical": True}},
-    "preferences": {"time_zone": "Europe/Zurich"},
+    "time_zone": "Europe/Zurich",
 }
 PREFERENCES = "/v1/users/ann/preferences"
 

@@ -69,8 +69,6 @@ class DigestSettings(Struct, frozen=True, kw_only=True):
 class PreferenceSettings(Struct, frozen=True, kw_only=True):
     """Settings of all types, for users who have not said."""
 
-    time_zone: str = "UTC"
-    """The time zone of users whose own is not known."""
     quiet_hours: Hours | None = None
     """Quiet hours, such as `22:00-07:00`. Unset: none."""
     cap: Cap | None = None

@@ -158,7 +158,7 @@ def _add(found: Tally, happening: Happening, facts: Facts, stages: Stages) -> No
 def _add_user(
     found: Tally, happening: Happening, app: AppId, user_id: UserId, event: NotificationEvent, sent_at: Instant
 ) -> None:
-    found.events.append(TrackedEvent(app, user_id, event.value, happening.at, {}, happening.notification_id))
+    found.events.append(TrackedEvent(app, user_id, event.value, happening.at, happening.notification_id))
     if event not in (_E.SENT, _E.READ):
         return
     for user in (user_id, EVERYBODY):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -40,8 +40,6 @@ class TrackedEvent(Struct, frozen=True):
     user_id: UserId
     name: str
     at: Instant
-    properties: dict[str, Any] = {}
-    """What the app says of it; of a notification's event nothing."""
     notification_id: NotificationId | None = None
     """The notification, of an event of one."""
     key: bytes | None = None

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tests.adapters.rest.issuers import user_token, users_issuer
 from tests.adapters.rest.service import DEMO, Service, served
 from tests.shows import shows
+from waypost.config import AppSettings, Config
 from waypost.domain.amendment import Confirm
 from waypost.domain.device_event import DeviceEvent, EventKind
 from waypost.domain.ids import parse_id
@@ -186,6 +187,17 @@ async def test_what_is_no_event_of_the_app_is_refused_whole() -> None:
             answer = await client.post("/v1/events", json={"events": [_event(), wrong]})
             assert (answer.status_code, answer.json()["faults"][0]["path"]) == (400, at)
         assert (await _asked(client, "/v1/analytics/events"))["rows"] == []
+
+
+@pytest.mark.usefixtures("on_file")
+async def test_the_best_hour_of_who_has_no_zone_is_told_in_the_apps() -> None:
+    async with served() as (service, _):
+        ground = service.api.grounds["analytics"]
+        there = replace(ground, config=Config(apps={DEMO: AppSettings(time_zone="Asia/Tokyo")}))
+        service.api = replace(service.api, grounds={**service.api.grounds, "analytics": there})
+        service.app = build_app(service.api)
+        async with service.client() as client:
+            assert (await _asked(client, "/v1/users/nobody/best-hour"))["zone"] == "Asia/Tokyo"
 
 
 @pytest.mark.usefixtures("each_store")

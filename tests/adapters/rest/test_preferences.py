@@ -59,7 +59,8 @@ async def choosing(folder: Path) -> AsyncIterator[tuple[Service, httpx.AsyncClie
         app = AppSettings(
             senders={"fcm": None, "apns": None, "email": None},
             types=TYPES,
-            preferences=PreferenceSettings(time_zone="Europe/Zurich", quiet_hours=Hours.parse("22:00-07:00")),
+            time_zone="Europe/Zurich",
+            preferences=PreferenceSettings(quiet_hours=Hours.parse("22:00-07:00")),
         )
         secret = PreferenceSecret(secret_file=str(file))
         config = Config(apps={DEMO: app}, rest=RestSettings(public_url=BASE), features={"preferences": secret})

@@ -19,6 +19,7 @@ from waypost.channels.fcm.sender import FcmSender
 from waypost.channels.fcm.settings import FcmSettings
 from waypost.channels.sms.sender import SmsSender
 from waypost.channels.sms.settings import SmsSettings
+from waypost.config import AppSettings, Config
 from waypost.domain.credential import CredentialId
 from waypost.domain.device import Platform, Registration
 from waypost.domain.ids import DeviceId, UserId
@@ -118,6 +119,18 @@ async def test_a_template_is_filled_with_the_variables_of_the_submission() -> No
         await accept(client, naming(variables={"name": "Ann", "items": 1}))
         (message,) = (await said(service)).values()
         assert (message.content.title, message.content.body) == ("Hello Ann", "1 item")
+
+
+async def test_times_of_who_has_no_zone_are_told_in_the_apps() -> None:
+    async with served() as (service, client):
+        ground = service.api.grounds["templates"]
+        there = replace(ground, config=Config(apps={DEMO: AppSettings(time_zone="Asia/Tokyo")}))
+        service.api = replace(service.api, grounds={**service.api.grounds, "templates": there})
+        await published(client, {"channels": {"default": {"title": "{{ '2026-11-26T09:30:00Z' | time }}"}}})
+        await register(service, "ann", "de")
+        await accept(client, naming(variables={}))
+        (message,) = (await said(service)).values()
+        assert message.content.title == "18:30"
 
 
 @shows("S3-124")

@@ -112,7 +112,7 @@ def test_what_passes_and_whose_zone_is_unknown_is_said() -> None:
 @pytest.mark.parametrize(
     ("said", "path"),
     [
-        ("preferences: {time_zone: Mars/Base}", r"apps\.demo\.preferences\.time_zone: no time zone"),
+        ("time_zone: Mars/Base", r"apps\.demo\.time_zone: no time zone"),
         ("preferences: {cap: {limit: 3, per: 32d}}", r"apps\.demo\.preferences\.cap\.per: is 31 days"),
         ("types: {news: {channel_caps: {sms: {limit: 3, per: 745h}}}}", r"types\.news\.channel_caps\.sms\.per"),
         ("preferences: {quiet_hours: 22-07}", r"apps\.demo\.preferences\.quiet_hours: is written as"),

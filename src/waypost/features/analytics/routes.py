@@ -231,7 +231,7 @@ async def best_hour(request: Call, user_id: PathIdentity, segment: SegmentGiven 
     """Name the hour of the highest read rate, in the user's zone: the user's own, else a segment's, else the app's."""
     app, user, store = request.user.app, user_in(request.user, user_id), _ground(request).store
     profile = (await store.profiles.of(app, [user])).get(user)
-    zone = zone_of(None if profile is None else profile.time_zone)
+    zone = zone_of(None if profile is None else profile.time_zone, _ground(request).config.apps[app].time_zone)
     like = () if segment is None else await _members(request, segment)
     found = (await CountedHours(store.analytics, api_of(request).clock).of(app, {user: zone}, like)).get(user)
     if found is None:

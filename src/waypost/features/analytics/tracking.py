@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 from litestar import Response, post
@@ -27,7 +27,6 @@ from waypost.pipeline.intake import Caller
 
 LIMIT: Final = 1_000
 """Events of one request."""
-PROPERTIES_LIMIT: Final = 50
 KEPT_DAYS: Final = 31
 """Days for which the id of an event is known, and so the age of the oldest that counts."""
 AHEAD_MS: Final = DAY_MS
@@ -54,10 +53,6 @@ class SubmittedEvent(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     id: Annotated[Text | None, Meta(description="Your own id: with the same `at`, it counts once. It needs `at`.")] = (
         None
     )
-    properties: Annotated[
-        dict[Text, Any],
-        Meta(max_length=PROPERTIES_LIMIT, description="For conditions of series; they are not stored with the counts."),
-    ] = {}
 
 
 class SubmittedEvents(Struct, frozen=True, forbid_unknown_fields=True):
@@ -94,7 +89,6 @@ _events = msgspec.json.Decoder(SubmittedEvents)
                     "user_id": "user-42",
                     "at": "2026-11-26T09:30:00Z",
                     "id": "order-1234",
-                    "properties": {"total": 99.5},
                 }
             ]
         },
@@ -141,7 +135,7 @@ def _refuse(said: Sequence[SubmittedEvent], caller: Caller, settings: AnalyticsS
 def _event(app: AppId, user: UserId, said: SubmittedEvent, now: Instant) -> TrackedEvent:
     at = now if said.at is None else from_datetime(said.at)
     key = None if said.id is None else _key(app, said.id, at)
-    return TrackedEvent(app, user, said.name, at, said.properties, key=key)
+    return TrackedEvent(app, user, said.name, at, key=key)
 
 
 def _key(app: AppId, said: str, at: Instant) -> bytes:

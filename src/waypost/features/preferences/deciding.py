@@ -145,7 +145,7 @@ def _facts(notification: Notification, app: AppSettings, known: Known, links: Pr
         and not settings.channels
     ):
         return None
-    zone = _zone(known.time_zone, app.preferences.time_zone)
+    zone = _zone(known.time_zone, app.time_zone)
     unknown = known.time_zone if known.time_zone not in (None, zone.key) else None
     if capped is not None:
         capped = replace(capped, zone=zone)
@@ -177,7 +177,7 @@ def _passes(settings: TypeSettings) -> bool:
 
 
 @lru_cache(maxsize=1_024)
-def _zone(own: str | None, of_app: str) -> ZoneInfo:
+def _zone(own: str | None, of_app: str | None) -> ZoneInfo:
     return zone_of(own, of_app)
 
 

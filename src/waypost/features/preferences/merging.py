@@ -43,6 +43,8 @@ _LONGEST: Final = 200
 """Characters of a title that are kept for the list."""
 _COUNT: Final = "{count}"
 _TITLE: Final = "{count} messages"
+_UNCOUNTED: Final = "New messages"
+"""The title of a digest where preferences are no longer used when it is due, and nobody counts what is in it."""
 
 
 async def merge(ground: Ground, plans: Sequence[Plan], found: Mapping[NotificationId, Recipient]) -> Sequence[Plan]:
@@ -105,7 +107,7 @@ def _notification(id_: NotificationId, of: Merging, now: Instant) -> Notificatio
         app=of.app,
         caller=CALLER,
         user_id=of.user_id,
-        content=Content(title=_TITLE, channels=() if of.channel == PUSH else (ChannelStep(of.channel),)),
+        content=Content(title=_UNCOUNTED, channels=() if of.channel == PUSH else (ChannelStep(of.channel),)),
         created_at=now,
         expires_at=later(of.due_at, _TTL_MS),
         ttl_ms=_TTL_MS,

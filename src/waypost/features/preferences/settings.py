@@ -12,7 +12,6 @@ from waypost.config import AppSettings, Config
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.preference_link import PreferenceLinks
 from waypost.domain.preferences import LONGEST_CAP_S, Cap
-from waypost.domain.profile import zone_faults
 from waypost.domain.time import SECOND_MS
 
 SECRET_BYTES: Final = 32
@@ -49,13 +48,9 @@ def _read(file: Path) -> bytes:
 
 
 def check_preferences(config: Config) -> None:
-    """Refuse, with ConfigurationError, a time zone that nobody knows, a cap over more than counts are kept for, and
-    links that cannot be made.
-    """
+    """Refuse, with ConfigurationError, a cap over more than counts are kept for, and links that cannot be made."""
     links_of(config)
     for name, app in config.apps.items():
-        for fault in zone_faults(app.preferences.time_zone):
-            raise ConfigurationError(f"apps.{name}.preferences.{fault.path}", fault.why)
         for path, cap in _caps(app).items():
             if cap is not None and (cap.rolls_ms or 0) > LONGEST_CAP_S * SECOND_MS:
                 raise ConfigurationError(f"apps.{name}.{path}.per", "is 31 days at most")

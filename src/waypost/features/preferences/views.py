@@ -111,7 +111,7 @@ def view_of(
         types=tuple(_type(str(name), preferences, app, named, languages) for name in app.types),
         quiet_hours=None if hours is None else HoursView(clock_of(hours.start), clock_of(hours.end)),
         frequency_limit=preferences.frequency_limit,
-        time_zone=zone_of(time_zone, app.preferences.time_zone).key,
+        time_zone=zone_of(time_zone, app.time_zone).key,
         changed_at=None if said.changed_at is None else isoformat(said.changed_at),
     )
 

@@ -24,7 +24,7 @@ from waypost.domain.delivery import FailureClass
 from waypost.domain.ids import AppId
 from waypost.domain.message import Message, message_of
 from waypost.domain.notification import Notification
-from waypost.domain.profile import NOBODY, Profile
+from waypost.domain.profile import NOBODY, Profile, zone_of
 from waypost.domain.recipient import Recipient
 from waypost.domain.settlement import Dead
 from waypost.domain.template import (
@@ -113,7 +113,8 @@ class Wording(Struct):
     def _rendered(self, message: Message, entry: str, locales: tuple[str, ...]) -> Message | Dead:
         from waypost.features.templates.compiled import Wanted  # noqa: PLC0415 - as above
 
-        wanted = Wanted(locales, self.profile.time_zone)
+        zone = zone_of(self.profile.time_zone, self.ground.config.apps[self.app].time_zone)
+        wanted = Wanted(locales, zone.key)
         try:
             said = self.renderings.said(self, entry, wanted)
         except Unrendered as why:

@@ -16,7 +16,7 @@ from waypost.stores.sql.added import AddedTable
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Connection, Row
 from waypost.stores.sql.transaction import OperationKind, Transaction
-from waypost.stores.sql.user_changes import forget_user, note_changes
+from waypost.stores.sql.user_changes import erase_user, note_changes
 
 PREFERENCE: Final = AddedTable(
     "preference",
@@ -107,8 +107,7 @@ def _change_one(
 
 def _erase(transaction: Transaction, orders: Sequence[tuple[AppId, UserId, Instant]]) -> list[None]:
     for app, user_id, until in orders:
-        forget_user(transaction.connection, (app, user_id))
-        transaction.connection.execute(_ERASE, (app, user_id, until))
+        erase_user(transaction.connection, (app, user_id), _ERASE, until)
     return [None] * len(orders)
 
 

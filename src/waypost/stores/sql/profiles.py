@@ -14,7 +14,7 @@ from waypost.stores.sql.added import AddedTable
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.transaction import OperationKind, Transaction
-from waypost.stores.sql.user_changes import note_changes
+from waypost.stores.sql.user_changes import erase_user, lock_changes, note_changes
 
 PROFILE: Final = AddedTable(
     "user_profile",
@@ -105,6 +105,7 @@ def _change_one(
 def _change_many(
     transaction: Transaction, batch: Sequence[tuple[AppId, Sequence[tuple[UserId, ProfileChange]], Instant]]
 ) -> list[list[int]]:
+    lock_changes(transaction.connection)
     return [_change_page(transaction.connection, *each) for each in batch]
 
 
@@ -134,7 +135,8 @@ def _change_page(
 
 
 def _erase(transaction: Transaction, orders: Sequence[tuple[AppId, UserId, Instant]]) -> list[None]:
-    transaction.connection.executemany(_ERASE, orders)
+    for app, user_id, until in orders:
+        erase_user(transaction.connection, (app, user_id), _ERASE, until)
     return [None] * len(orders)
 
 

@@ -61,6 +61,6 @@ class ReadPool:
 
 
 def name_of(query: Callable[..., object]) -> str:
-    """Name a query by the function that asks: ``SqlViews.page`` for a lambda in that method."""
+    """Name a query by the function that asks: ``SqlViews.page`` for a lambda in it, ``f`` for ``partial(f, …)``."""
     asks = query.func if isinstance(query, partial) else query
     return asks.__qualname__.partition(".<locals>")[0].lstrip("_")

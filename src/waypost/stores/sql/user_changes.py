@@ -13,6 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from waypost.domain.ids import AppId, UserId
+from waypost.domain.time import Instant
 from waypost.stores.sql.added import AddedTable
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Connection
@@ -71,11 +72,22 @@ def note_changes(connection: Connection, users: Sequence[User]) -> None:
     connection.execute(_DROP, (last - KEPT,))
 
 
-def forget_user(connection: Connection, user: User) -> None:
-    """Take *user* off the list, and have everybody forgotten, so that nobody has to be told of whom."""
-    note_changes(connection, [user])
-    connection.execute(_FORGET, ())
-    connection.execute(_FORGET_USER, user)
+def lock_changes(connection: Connection) -> None:
+    """Have every other transaction that changes users wait for the end of this one; before any of theirs is read."""
+    connection.execute(_TAKE, (0,))
+
+
+def erase_user(connection: Connection, user: User, sql: str, until: Instant) -> None:
+    """Delete the row of *user* by *sql*, and take the user off the list.
+
+    Where there was anything to delete, everybody is forgotten, so that nobody has to be told of whom; an erasure that
+    is carried out again finds nothing, and costs no process what it knows.
+    """
+    lock_changes(connection)
+    rows = connection.execute(sql, (*user, until)).rowcount
+    if rows + connection.execute(_FORGET_USER, user).rowcount:
+        connection.execute(_TAKE, (1,))
+        connection.execute(_FORGET, ())
 
 
 def _since(connection: Connection, seen: int) -> Changed:
@@ -85,4 +97,7 @@ def _since(connection: Connection, seen: int) -> Changed:
         return Changed(seen)
     if seen < max(all_before, last - KEPT):
         return Changed(last, None)
-    return Changed(last, connection.execute(_SINCE, (seen, last)).fetchall())
+    users = connection.execute(_SINCE, (seen, last)).fetchall()
+    # Numbers have no gaps; where one is missing, its row went between the two look-ups, each of which sees what is
+    # committed by then.
+    return Changed(last, users if len(users) == last - seen else None)

@@ -58,7 +58,6 @@ _DROP: Final = (
     "DELETE FROM user_event WHERE (app, user_id, name, day) IN"
     " (SELECT app, user_id, name, day FROM user_event WHERE app = ? AND name = ? AND day < ? LIMIT ?)"
 )
-_DROP_IDS: Final = "DELETE FROM event_id WHERE (day, id) IN (SELECT day, id FROM event_id WHERE day < ? LIMIT ?)"
 
 Hears = Callable[[Transaction, Sequence[TrackedEvent]], None]
 """Writes, in the transaction that counts events, what follows from them."""
