@@ -184,16 +184,28 @@ async def _at_rest(service: Service) -> Counter[str]:
     return Counter(found["counts"])
 
 
+async def _somebody_else_is_told(service: Service) -> None:
+    """Wait until workers have done something else."""
+    _, made = await service.ask("POST", "/v1/notifications", {"user_id": "passer-by", "title": "Hello"})
+
+    async def ended() -> bool:
+        told = (await service.ask("GET", f"/v1/notifications/{made['id']}"))[1]
+        return told["notification"]["finished_at"] is not None
+
+    await until(ended, "workers work", DEADLINE_S)
+
+
 async def _killed_and_paused(service: Service, users: Users, rng: random.Random) -> list[Kill]:
     """Kill a worker, pause, kill everything while it is paused, resume."""
     await _settled(service, len(users.all) // 5)
     kills = [await service.kill(rng.choice(service.worker_pids()))]
     await _settled(service, len(users.all) // 3)
     assert (await _order(service, "pause"))["state"] == "paused"
-    resting = await _at_rest(service)
     kills.append(await service.kill(service.pid))
     await service.start()
     assert (await _campaign(service))["state"] == "paused"
+    resting = await _at_rest(service)  # what was on its way when it was paused has ended
+    await _somebody_else_is_told(service)
     assert await _at_rest(service) == resting, "nobody was told while it was paused"
     assert (await _order(service, "resume"))["state"] == "running"
     return kills
