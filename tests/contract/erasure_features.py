@@ -134,6 +134,7 @@ async def wants(bench: Bench, store: SqlUnderTest, made: Notification) -> set[st
 async def is_member(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:
     """She goes through a series."""
     series = Series(app=APP, name="basket", version=1, caller=CALLER, steps=(Step("one", b"{}"),), created_at=bench.now)
+    assert await store.ground_of(bench.worker).store.series.add(series)
     member = joined(series, HER, "UTC", bench.now, {"plan": f"{MARKER}-plan"})
     assert await store.ground_of(bench.worker).store.series.join(member, bench.now)
     return {"series_member"}
