@@ -130,7 +130,9 @@ async def test_times_of_who_has_no_zone_are_told_in_the_apps() -> None:
         await register(service, "ann", "de")
         await accept(client, naming(variables={}))
         (message,) = (await said(service)).values()
-        assert message.content.title == "18:30"
+        assert message.content.title == "6:30\u202fPM", (
+            "half past nine in London, in the words of the template's language"
+        )
 
 
 @shows("S3-124")
