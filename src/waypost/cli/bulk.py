@@ -11,6 +11,7 @@ import click
 
 from waypost.cli.composing import message_options, pair, read_object
 from waypost.cli.connect import api_options
+from waypost.cli.lists import media_of, open_list
 from waypost.cli.printing import as_json_option, colored, console, print_json, progress, short_time, table
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 POLL_S = 0.5
 UNSETTLED = frozenset({"pending", "processing"})
-MEDIA_OF = {".csv": "text/csv", ".ndjson": "application/x-ndjson", ".jsonl": "application/x-ndjson"}
 
 
 @click.group(short_help="Tell many recipients at once.")
@@ -77,7 +77,7 @@ def send(
     with _opened(listed) as recipients:
         job = client.send_bulk(_job(fields, is_upload=recipients is not None), idempotency_key)
         if recipients is not None and job["state"] == "uploading":
-            job = client.upload_recipients(job["id"], recipients, MEDIA_OF[Path(recipients.name).suffix.lower()])
+            job = client.upload_recipients(job["id"], recipients, media_of(Path(recipients.name), "--list"))
     if wait:
         job = _followed(client, job["id"])
     print_json(job) if as_json else _print(job)
@@ -87,12 +87,8 @@ def _opened(listed: Path | None) -> AbstractContextManager[BinaryIO | None]:
     """Open the list, where there is one; refuse it before a job is made that would wait for it."""
     if listed is None:
         return nullcontext()
-    if listed.suffix.lower() not in MEDIA_OF:
-        raise click.BadParameter(f"ends with none of {', '.join(sorted(MEDIA_OF))}", param_hint="--list")
-    try:
-        return listed.open("rb")
-    except OSError as unreadable:
-        raise click.BadParameter(f"cannot be read: {unreadable.strerror}", param_hint="--list") from None
+    media_of(listed, "--list")
+    return open_list(listed, "--list")
 
 
 def _job(fields: dict[str, Any], *, is_upload: bool) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from waypost.cli.bulk import MEDIA_OF, POLL_S, UNSETTLED
+from waypost.cli.bulk import POLL_S, UNSETTLED
 from waypost.cli.composing import read_object
 from waypost.cli.connect import api_options
+from waypost.cli.lists import media_of, open_list
 from waypost.cli.printing import as_json_option, colored, console, print_json, progress, short_time, table
 
 if TYPE_CHECKING:
@@ -48,16 +49,12 @@ def put(client: Client, name: str, file: TextIO, listed: Path | None, as_json: b
     """
     asked = read_object(file)
     if listed is not None:
-        if listed.suffix.lower() not in MEDIA_OF:
-            raise click.BadParameter(f"ends with none of {', '.join(sorted(MEDIA_OF))}", param_hint="--list")
+        media = media_of(listed, "--list")
         asked["upload"] = True
     made = client.put_campaign(name, asked)
     if listed is not None:
-        try:
-            with listed.open("rb") as recipients:
-                made = client.upload_campaign(name, recipients, MEDIA_OF[listed.suffix.lower()])
-        except OSError as unreadable:
-            raise click.BadParameter(f"cannot be read: {unreadable.strerror}", param_hint="--list") from None
+        with open_list(listed, "--list") as recipients:
+            made = client.upload_campaign(name, recipients, media)
     print_json(made) if as_json else _print(made)
 
 

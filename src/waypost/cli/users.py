@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from waypost.cli.connect import api_options
+from waypost.cli.lists import media_of, open_list
 from waypost.cli.printing import as_json_option, console, print_json, table
 
 if TYPE_CHECKING:
     from waypost.client import Client
-
-
-MEDIA_OF = {".csv": "text/csv", ".ndjson": "application/x-ndjson", ".jsonl": "application/x-ndjson"}
 
 
 @click.group(short_help="Import users, or forget one.")
@@ -42,14 +40,9 @@ def import_(client: Client, file: Path, as_json: bool) -> None:
       waypost users import users.csv
       waypost users import users.ndjson --json
     """
-    if file.suffix.lower() not in MEDIA_OF:
-        raise click.BadParameter(f"ends with none of {', '.join(sorted(MEDIA_OF))}", param_hint="FILE")
-    try:
-        lines = file.open("rb")
-    except OSError as unreadable:
-        raise click.BadParameter(f"cannot be read: {unreadable.strerror}", param_hint="FILE") from None
-    with lines:
-        answer = client.import_users(lines, MEDIA_OF[file.suffix.lower()])
+    media = media_of(file, "FILE")
+    with open_list(file, "FILE") as lines:
+        answer = client.import_users(lines, media)
     if as_json:
         print_json(answer)
     else:
