@@ -21,7 +21,7 @@ from waypost.domain.profile import zone_faults, zone_of
 from waypost.domain.time import Instant, from_datetime, to_datetime
 
 LOCAL_PATTERN: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?(?!\n)$"
-LocalTime = Annotated[str, Meta(pattern=LOCAL_PATTERN, examples=["2026-12-01T09:00"])]
+LocalTime = Annotated[str, Meta(max_length=19, pattern=LOCAL_PATTERN, examples=["2026-12-01T09:00"])]
 UTC_NAME: Final = "UTC"
 WESTERNMOST: Final = "Etc/GMT+12"
 """The zone where a local time comes last."""

@@ -11,20 +11,25 @@ from msgspec import Meta, Struct
 from waypost.domain.content import TemplateUse
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
 from waypost.domain.submission import Submission, TemplateName
+from waypost.domain.text import NO_NUL, Text
 from waypost.domain.words import Words
 
 CONTENT_LIMIT_BYTES: Final = 256 * 1024
 """The most bytes of a version, all channels and languages together."""
+SOURCE_LIMIT: Final = 128 * 1024
+"""The most characters of one text."""
 ANY_CHANNEL: Final = "default"
 """The entry of a template that serves every channel without one of its own."""
 EMAIL: Final = "email"
 
-Source = str
+Source = Annotated[str, Meta(max_length=SOURCE_LIMIT, pattern=NO_NUL)]
 """A text in Liquid."""
-VariableName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}(?!\n)$")]
-TextKey = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}(?!\n)$")]
-LocaleName = Annotated[str, Meta(pattern=r"^[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8}){0,4}(?!\n)$", examples=["pt-BR"])]
-PartName = Annotated[str, Meta(pattern=r"^[a-z0-9_][a-z0-9_-]{0,63}(?!\n)$")]
+VariableName = Annotated[str, Meta(max_length=64, pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}(?!\n)$")]
+TextKey = Annotated[str, Meta(max_length=128, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}(?!\n)$")]
+LocaleName = Annotated[
+    str, Meta(max_length=44, pattern=r"^[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8}){0,4}(?!\n)$", examples=["pt-BR"])
+]
+PartName = Annotated[str, Meta(max_length=64, pattern=r"^[a-z0-9_][a-z0-9_-]{0,63}(?!\n)$")]
 ChannelEntry = Annotated[str, Meta(max_length=64, pattern=r"^[a-z][a-z0-9_-]*(?!\n)$", examples=["push"])]
 
 
@@ -64,7 +69,7 @@ class ChannelTexts(Struct, frozen=True, forbid_unknown_fields=True, omit_default
 PLURALS: Final = ("zero", "one", "two", "few", "many", "other")
 """The plural categories of the CLDR; each language has some of them."""
 _EXACT: Final = re.compile(r"=[0-9]{1,9}")
-Forms = dict[str, Any]
+Forms = dict[Text, Any]
 """The forms of a text by plural category or by a value: each a text, or forms again."""
 Texts = dict[TextKey, Source | Forms]
 

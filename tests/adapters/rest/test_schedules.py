@@ -60,8 +60,12 @@ async def test_a_schedule_is_put_looked_at_and_removed() -> None:
         ] == newest.content.title
         times = (await client.get(f"{PATH}/occurrences", params={"limit": 2})).json()["items"]
         assert times[0] == {"local": "2027-01-17T12:00", "at": "2027-01-17T11:00:00.000Z"}
-        assert [each["name"] for each in (await client.get("/v1/schedules")).json()["items"]] == ["news"]
-        assert (await client.get("/v1/schedules", params={"after": "news"})).json() == {"items": [], "next": None}
+        page = (await client.get("/v1/schedules", params={"limit": 1})).json()
+        assert [each["name"] for each in page["items"]] == ["news"]
+        assert (await client.get("/v1/schedules", params={"cursor": page["next"]})).json() == {
+            "items": [],
+            "next": None,
+        }
         assert (await client.delete(PATH)).status_code == 204
         assert ((await client.get(PATH)).status_code, (await client.delete(PATH)).status_code) == (404, 404)
         assert await pass_days(service, 1) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Sequence
 
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
 from waypost.domain.ids import NotificationId
@@ -51,8 +52,18 @@ def of_text(text_: str) -> str:
     return _text(text_.encode())
 
 
+def of_name(names: Sequence[str], n: int) -> str | None:
+    """Make a cursor after the last of a page of at most *n*; None where nothing follows."""
+    return of_text(names[-1]) if len(names) == n else None
+
+
+def name(cursor: str | None) -> str:
+    """Read the name a page ended with, "" without a cursor; InvalidRequest where *cursor* was not made here."""
+    return "" if cursor is None else text(cursor)
+
+
 def text(cursor: str) -> str:
-    """Read the name a page ended with; InvalidRequest where *cursor* was not made here."""
+    """Read the text a page ended with; InvalidRequest where *cursor* was not made here."""
     try:
         data = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         read = data.decode()

@@ -53,12 +53,10 @@ PathContact = Annotated[str, PathParameter(description="`phone`, `email` or `url
 
 PathSchedule = Annotated[str, PathParameter(description="The schedule's name.")]
 PathOccurrence = Annotated[str, PathParameter(description="The local time, such as `2026-12-01T09:00`.")]
-NameText = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}(?!\n)$", examples=["weekly-news"])]
-"""A name that a caller gives to something of the app."""
-AfterName = Annotated[
-    str | None,
-    QueryParameter(max_length=64, min_length=1, description="The `next` of the page before.", required=False),
+NameText = Annotated[
+    str, Meta(max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}(?!\n)$", examples=["weekly-news"])
 ]
+"""A name that a caller gives to something of the app."""
 
 LinkText = Annotated[str, Meta(min_length=1, max_length=512)]
 

@@ -17,9 +17,10 @@ from waypost.domain.submission import CampaignName
 from waypost.domain.time import Instant, from_datetime
 from waypost.entrypoints.access import READS, SENDS
 from waypost.entrypoints.decoding import checked, decode
+from waypost.entrypoints.rest import cursors
 from waypost.entrypoints.rest.answers import WRITE_CODES, answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of, ground_of
-from waypost.entrypoints.rest.parameters import CursorGiven, Limit, identity_in
+from waypost.entrypoints.rest.parameters import Limit, LongCursor, identity_in
 from waypost.entrypoints.rest.recipient_lists import recipients_in
 from waypost.entrypoints.rest.recording import record
 from waypost.features.campaigns import ordering
@@ -149,14 +150,14 @@ async def look_up(request: Call, campaign: PathCampaign) -> Response[bytes]:
     tags=["Campaigns"],
     summary="List campaigns",
     operation_id="listCampaigns",
-    opt=speaks({200: CampaignPage}, READS),
+    opt=speaks({200: CampaignPage}, READS, codes=(_E.INVALID_CURSOR,)),
 )
-async def listed(request: Call, cursor: CursorGiven = None, limit: Limit = 50) -> Response[bytes]:
+async def listed(request: Call, cursor: LongCursor = None, limit: Limit = 50) -> Response[bytes]:
     """List campaigns by name."""
     ground = _ground(request)
-    page = await ground.store.campaigns.page(request.user.app, cursor or "", limit)
+    page = await ground.store.campaigns.page(request.user.app, cursors.name(cursor), limit)
     views = [campaign_view(each, await records_of(ground, each), ground.clock.now()) for each in page]
-    return answer(200, CampaignPage(tuple(views), page[-1].name if len(page) == limit else None))
+    return answer(200, CampaignPage(tuple(views), cursors.of_name([each.name for each in page], limit)))
 
 
 @get(

@@ -18,11 +18,12 @@ from waypost.domain.recurrence import is_one, without
 from waypost.domain.schedule import Schedule, ScheduleStatus, awaiting, paused
 from waypost.entrypoints.access import READS, SENDS
 from waypost.entrypoints.decoding import decode
+from waypost.entrypoints.rest import cursors
 from waypost.entrypoints.rest.answers import INTAKE_CODES, WRITE_CODES, answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of, ground_of
 from waypost.entrypoints.rest.parameters import (
-    AfterName,
     Limit,
+    LongCursor,
     NameText,
     PathOccurrence,
     PathSchedule,
@@ -102,14 +103,14 @@ async def put_schedule(request: Call, schedule: PathSchedule, body: RawBody) -> 
     tags=["Schedules"],
     summary="List schedules",
     operation_id="listSchedules",
-    opt=speaks({200: SchedulePage}, READS),
+    opt=speaks({200: SchedulePage}, READS, codes=(_E.INVALID_CURSOR,)),
 )
-async def listed(request: Call, after: AfterName = None, limit: Limit = 50) -> Response[bytes]:
+async def listed(request: Call, cursor: LongCursor = None, limit: Limit = 50) -> Response[bytes]:
     """List schedules by name; those that ended are kept as long as notifications are."""
-    found = await _schedules(request).page(request.user.app, after or "", limit)
+    found = await _schedules(request).page(request.user.app, cursors.name(cursor), limit)
     zones, now = await zones_for(_ground(request), found), api_of(request).clock.now()
     items = tuple(view(each, zones[each.app, each.name], now) for each in found)
-    return answer(200, SchedulePage(items, found[-1].name if len(found) == limit else None))
+    return answer(200, SchedulePage(items, cursors.of_name([each.name for each in found], limit)))
 
 
 @get(

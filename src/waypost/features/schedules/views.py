@@ -12,7 +12,7 @@ from waypost.domain.ids import NotificationId, format_id
 from waypost.domain.local_time import ChosenZone, LocalTime, ZoneSource
 from waypost.domain.schedule import Schedule, ScheduleStatus, upcoming
 from waypost.domain.submission import Line, Submission
-from waypost.domain.text import Text
+from waypost.domain.text import NO_NUL, Text
 from waypost.domain.time import Instant, isoformat
 from waypost.entrypoints.rest.parameters import NameText
 from waypost.entrypoints.rest.views import Timestamp
@@ -27,7 +27,7 @@ class SubmittedSchedule(Struct, frozen=True, forbid_unknown_fields=True):
 
     starts: Annotated[LocalTime, Meta(description="The first time, and the time of day of all others; local.")]
     rule: Annotated[
-        Annotated[str, Meta(max_length=500)] | None,
+        Annotated[str, Meta(max_length=500, pattern=NO_NUL)] | None,
         Meta(description="An `RRULE` (RFC 5545). Left out: once.", examples=["FREQ=WEEKLY;BYDAY=MO"]),
     ] = None
     time_zone: Annotated[
@@ -90,7 +90,7 @@ class SchedulePage(Struct, frozen=True):
     """Schedules by name."""
 
     items: tuple[ScheduleView, ...]
-    next: Annotated[str | None, Meta(description="The `after` of the next page; null on the last one.")]
+    next: Annotated[str | None, Meta(description="The `cursor` of the next page; null on the last one.")]
 
 
 class OccurrenceList(Struct, frozen=True):

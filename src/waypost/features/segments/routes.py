@@ -83,9 +83,8 @@ async def get_segment(request: Call, segment: PathSegment) -> Response[bytes]:
 )
 async def listed(request: Call, cursor: LongCursor = None, limit: Limit = 50) -> Response[bytes]:
     """List segments by name."""
-    after = "" if cursor is None else cursors.text(cursor)
-    found = await _segments(request).page(request.user.app, after, limit)
-    following = cursors.of_text(found[-1].name) if len(found) == limit else None
+    found = await _segments(request).page(request.user.app, cursors.name(cursor), limit)
+    following = cursors.of_name([each.name for each in found], limit)
     return answer(200, SegmentPage(tuple(map(segment_view, found)), following))
 
 

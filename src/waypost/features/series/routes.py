@@ -6,19 +6,19 @@ from typing import Annotated, Final
 
 import msgspec
 from litestar import Response, delete, get, post, put
-from litestar.params import PathParameter, QueryParameter, RawBody
+from litestar.params import PathParameter, RawBody
 from msgspec.structs import replace
 
 from waypost.domain.errors import ErrorCode, NotFound, Unavailable, WaypostError
 from waypost.domain.ids import UserId
 from waypost.domain.local_time import UTC_NAME
 from waypost.domain.series import Member, MemberState, Series, exited, joined
-from waypost.domain.submission import NO_CONTROLS
 from waypost.entrypoints.access import READS, SENDS
 from waypost.entrypoints.decoding import decode
+from waypost.entrypoints.rest import cursors
 from waypost.entrypoints.rest.answers import INTAKE_CODES, WRITE_CODES, answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of, ground_of
-from waypost.entrypoints.rest.parameters import AfterName, Limit, NameText, PathIdentity, text_in, user_in
+from waypost.entrypoints.rest.parameters import Limit, LongCursor, NameText, PathIdentity, text_in, user_in
 from waypost.entrypoints.rest.recording import record
 from waypost.features.parts import Ground
 from waypost.features.series.making import is_same, made_of
@@ -45,12 +45,6 @@ _said = msgspec.json.Decoder(SubmittedSeries)
 _joining = msgspec.json.Decoder(Joining)
 _leaving = msgspec.json.Decoder(Leaving)
 PathSeries = Annotated[str, PathParameter(description="The series' name.")]
-AfterUser = Annotated[
-    str | None,
-    QueryParameter(
-        max_length=128, min_length=1, pattern=NO_CONTROLS, description="The `next` of the page before.", required=False
-    ),
-]
 
 
 @put(
@@ -95,12 +89,12 @@ async def put_series(request: Call, series: PathSeries, body: RawBody) -> Respon
     tags=["Series"],
     summary="List series",
     operation_id="listSeries",
-    opt=speaks({200: SeriesPage}, READS),
+    opt=speaks({200: SeriesPage}, READS, codes=(_E.INVALID_CURSOR,)),
 )
-async def listed(request: Call, after: AfterName = None, limit: Limit = 50) -> Response[bytes]:
+async def listed(request: Call, cursor: LongCursor = None, limit: Limit = 50) -> Response[bytes]:
     """List series by name, in their newest version."""
-    found = await _store(request).page(request.user.app, after or "", limit)
-    following = found[-1].name if len(found) == limit else None
+    found = await _store(request).page(request.user.app, cursors.name(cursor), limit)
+    following = cursors.of_name([each.name for each in found], limit)
     return answer(200, SeriesPage(tuple(map(series_view, found)), following))
 
 
@@ -175,18 +169,18 @@ async def join(request: Call, series: PathSeries, user_id: PathIdentity, body: R
     tags=["Series"],
     summary="List the members of a series",
     operation_id="listMembers",
-    opt=speaks({200: SeriesMemberPage}, READS, codes=(_E.NOT_FOUND,)),
+    opt=speaks({200: SeriesMemberPage}, READS, codes=(_E.NOT_FOUND, _E.INVALID_CURSOR)),
 )
-async def members(request: Call, series: PathSeries, after: AfterUser = None, limit: Limit = 50) -> Response[bytes]:
+async def members(request: Call, series: PathSeries, cursor: LongCursor = None, limit: Limit = 50) -> Response[bytes]:
     """List members by user, with where they are."""
     found = await _found(request, _name(series))
-    page = await _store(request).members(found.app, found.name, after or "", limit)
+    page = await _store(request).members(found.app, found.name, cursors.name(cursor), limit)
     versions = {found.version: found}
     for each in {member.version for member in page} - versions.keys():
         if (version := await _store(request).version(found.app, found.name, each)) is not None:
             versions[each] = version
     items = tuple(member_view(each, versions.get(each.version)) for each in page)
-    return answer(200, SeriesMemberPage(items, page[-1].user_id if len(page) == limit else None))
+    return answer(200, SeriesMemberPage(items, cursors.of_name([each.user_id for each in page], limit)))
 
 
 @get(

@@ -11,13 +11,15 @@ from waypost.domain.channel_steps import Duration
 from waypost.domain.ids import NotificationId, format_id
 from waypost.domain.series import STEPS_LIMIT, Condition, Member, MemberState, Series, Step, StepDone
 from waypost.domain.submission import Line, Submission
-from waypost.domain.text import Text
+from waypost.domain.text import NO_NUL, Text
 from waypost.domain.time import Instant, isoformat
 from waypost.entrypoints.rest.parameters import NameText
 from waypost.entrypoints.rest.views import Timestamp
 from waypost.entrypoints.submitting import Id
 
-EventName = Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9_.:-]{0,63}(?!\n)$", examples=["order_paid"])]
+EventName = Annotated[
+    str, Meta(max_length=64, pattern=r"^[A-Za-z][A-Za-z0-9_.:-]{0,63}(?!\n)$", examples=["order_paid"])
+]
 
 
 class SubmittedCondition(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -43,7 +45,7 @@ class SubmittedSeriesStep(Struct, frozen=True, forbid_unknown_fields=True, omit_
         Duration | None, Meta(description="How long after the step before, or after joining: `2d`. Left out: at once.")
     ] = None
     at: Annotated[
-        Annotated[str, Meta(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9](?!\n)$")] | None,
+        Annotated[str, Meta(max_length=5, pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9](?!\n)$")] | None,
         Meta(description="The first such time of day after that, on the user's clock.", examples=["09:00"]),
     ] = None
     when: Annotated[
@@ -74,7 +76,9 @@ class Joining(Struct, frozen=True, forbid_unknown_fields=True):
 class Leaving(Struct, frozen=True, forbid_unknown_fields=True):
     """A member who leaves; the body may be omitted."""
 
-    why: Annotated[Line | None, Meta(description="Why, for whoever looks.")] = None
+    why: Annotated[
+        Annotated[str, Meta(max_length=256, pattern=NO_NUL)] | None, Meta(description="Why, for whoever looks.")
+    ] = None
 
 
 class SeriesView(Struct, frozen=True):
@@ -100,7 +104,7 @@ class SeriesPage(Struct, frozen=True):
     """Series by name."""
 
     items: tuple[SeriesView, ...]
-    next: Annotated[str | None, Meta(description="The `after` of the next page; null on the last one.")]
+    next: Annotated[str | None, Meta(description="The `cursor` of the next page; null on the last one.")]
 
 
 class StepDoneView(Struct, frozen=True):
@@ -131,7 +135,7 @@ class SeriesMemberPage(Struct, frozen=True):
     """Members by user."""
 
     items: tuple[MemberView, ...]
-    next: Annotated[str | None, Meta(description="The `after` of the next page; null on the last one.")]
+    next: Annotated[str | None, Meta(description="The `cursor` of the next page; null on the last one.")]
 
 
 def series_view(series: Series) -> SeriesView:

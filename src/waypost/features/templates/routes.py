@@ -16,9 +16,10 @@ from waypost.domain.submission import TemplateName
 from waypost.domain.template import CONTENT_LIMIT_BYTES, TemplateContent, check
 from waypost.entrypoints.access import ADMINISTERS, READS
 from waypost.entrypoints.decoding import decode
+from waypost.entrypoints.rest import cursors
 from waypost.entrypoints.rest.answers import WRITE_CODES, answer, speaks
 from waypost.entrypoints.rest.api import Call, api_of, ground_of
-from waypost.entrypoints.rest.parameters import CursorGiven, Limit, text_in
+from waypost.entrypoints.rest.parameters import Limit, LongCursor, text_in
 from waypost.entrypoints.rest.recording import record
 from waypost.features.templates.preview import examples, shown
 from waypost.features.templates.rendering import FEATURE
@@ -114,12 +115,12 @@ async def publish(request: Call, name: PathTemplate, body: RawBody) -> Response[
     tags=["Templates"],
     summary="List templates",
     operation_id="listTemplates",
-    opt=speaks({200: TemplatePage}, READS),
+    opt=speaks({200: TemplatePage}, READS, codes=(_E.INVALID_CURSOR,)),
 )
-async def listed(request: Call, cursor: CursorGiven = None, limit: Limit = 50) -> Response[bytes]:
+async def listed(request: Call, cursor: LongCursor = None, limit: Limit = 50) -> Response[bytes]:
     """List templates by name, retired ones too."""
-    found = await templates_of(request).list(request.user.app, cursor or "", limit)
-    following = found[-1].name if len(found) == limit else None
+    found = await templates_of(request).list(request.user.app, cursors.name(cursor), limit)
+    following = cursors.of_name([each.name for each in found], limit)
     return answer(200, TemplatePage(tuple(map(summary, found)), following))
 
 

@@ -12,6 +12,7 @@ from waypost.domain.content import Content
 from waypost.domain.settlement import Dead
 from waypost.domain.submission import Locale, TemplateName
 from waypost.domain.template import TemplateContent
+from waypost.domain.text import NO_NUL
 from waypost.domain.time import isoformat
 from waypost.entrypoints.rest.explain_routes import FailureView, RenderedView, rendered_view
 from waypost.entrypoints.rest.views import Cursor, Timestamp
@@ -83,7 +84,8 @@ class PreviewRequest(Struct, frozen=True, forbid_unknown_fields=True):
     variables: Annotated[dict[str, Any], Meta(description="Omitted ones take their example, or their default.")] = {}
     locale: Annotated[Locale | None, Meta(description="Omitted: the template's default.")] = None
     time_zone: Annotated[
-        Annotated[str, Meta(max_length=64)] | None, Meta(description="Of dates and times. Omitted: UTC.")
+        Annotated[str, Meta(max_length=64, pattern=NO_NUL)] | None,
+        Meta(description="Of dates and times. Omitted: UTC."),
     ] = None
 
 

@@ -88,9 +88,8 @@ async def get_topic(request: Call, topic: PathTopic) -> Response[bytes]:
 )
 async def listed(request: Call, cursor: LongCursor = None, limit: Limit = 50) -> Response[bytes]:
     """List topics by name."""
-    after = "" if cursor is None else cursors.text(cursor)
-    found = await topics_of(request).page(request.user.app, after, limit)
-    following = cursors.of_text(found[-1].name) if len(found) == limit else None
+    found = await topics_of(request).page(request.user.app, cursors.name(cursor), limit)
+    following = cursors.of_name([each.name for each in found], limit)
     return answer(200, TopicPage(tuple(map(topic_view, found)), following))
 
 
@@ -144,9 +143,8 @@ async def change_members(request: Call, topic: PathTopic, body: RawBody) -> None
 )
 async def members(request: Call, topic: PathTopic, cursor: LongCursor = None, limit: Limit = 50) -> Response[bytes]:
     """List the users who hear a topic, by id."""
-    after = "" if cursor is None else cursors.text(cursor)
-    found = await topics_of(request).members(await known_topic(request, topic_in(topic)), after, limit)
-    following = cursors.of_text(found[-1]) if len(found) == limit else None
+    found = await topics_of(request).members(await known_topic(request, topic_in(topic)), cursors.name(cursor), limit)
+    following = cursors.of_name(found, limit)
     return answer(200, TopicMemberPage(tuple(found), following))
 
 
