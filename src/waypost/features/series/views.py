@@ -37,7 +37,7 @@ class SubmittedCondition(Struct, frozen=True, forbid_unknown_fields=True, omit_d
 class SubmittedSeriesStep(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A step: when, for whom, and what is submitted."""
 
-    name: NameText
+    name: Annotated[NameText, Meta(description="The step's name.")]
     notification: Annotated[
         Submission, Meta(description="As for `POST /v1/notifications`, without a user, a time and a key.")
     ]
