@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from tests.adapters.rest.service import DEMO, Service, served, shown
+from tests.shows import shows
 from waypost.bootstrap.registry import installed
 from waypost.domain.device import EMAIL, Platform, Registration
 from waypost.domain.ids import DeviceId, UserId
@@ -71,8 +72,9 @@ async def test_without_a_login_only_browsers_on_this_machine_are_let_in() -> Non
         assert (await here.get("/dashboard/nothing/overview")).status_code == 404
 
 
+@shows("S4-05")
 async def test_each_search_finds_the_notification_and_its_whole_history() -> None:
-    """By id, user, token, status and time."""
+    """By id, user, mailbox, token, status and time."""
     async with dashboard() as (service, caller, here):
         for n, (platform, token) in enumerate([(EMAIL, "ann@example.com"), (Platform("android"), "a-token-of-fcm")]):
             device = Registration(DEMO, UserId("ann"), DeviceId(f"device-{n}"), platform, token)
@@ -80,6 +82,7 @@ async def test_each_search_finds_the_notification_and_its_whole_history() -> Non
         wanted, other = await _sent(caller, "ann"), await _sent(caller, "bob")
         for query in (
             {"q": "ann"},
+            {"q": "ann@EXAMPLE.com"},
             {"q": "a-token-of-fcm"},
             {"user": "ann", "status": "pending"},
         ):

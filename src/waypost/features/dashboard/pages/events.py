@@ -60,14 +60,15 @@ async def events(desk: Desk) -> Response[bytes]:
     text = desk.given("q")
     if text is not None and (notification_id := _id_in(text)) is not None:
         return redirect(desk.url(f"/events/{notification_id}"))
-    device = None if text is None else await _device_of(desk, text)
-    user = desk.given("user") or (text if device is None else device.user_id)
+    devices = [] if text is None else await _devices_of(desk, text)
+    user = desk.given("user") or (devices[0].user_id if devices else text)
     wanted = Wanted(user, _statuses(desk), _time(desk, "since"), _time(desk, "until"), _before(desk))
     found = await _search(desk, wanted)
     return desk.show(
         "events.html",
         text=text or "",
-        device=device,
+        devices=devices,
+        user=user,
         found=found,
         statuses=[each.value for each in NotificationStatus],
         chosen=set(desk.choices("status")),
@@ -108,11 +109,13 @@ def _id_in(text: str) -> str | None:
         return None
 
 
-async def _device_of(desk: Desk, text: str) -> Device | None:
-    """Find the device that *text* is the token or address of: each platform writes it in its own way."""
-    forms = {text, *(canonical(text) for canonical in desk.api.canonical.values())}
-    found = await desk.api.devices.with_tokens(desk.app, sorted(forms))
-    return next((each for each in found if each is not None), None)
+async def _devices_of(desk: Desk, text: str) -> list[Device]:
+    """Find the devices that *text* is the token or address of: each platform writes it in its own way."""
+    forms = sorted({text, *(canonical(text) for canonical in desk.api.canonical.values())})
+    found = [each for each in await desk.api.devices.with_tokens(desk.app, forms) if each is not None]
+    for form in forms:
+        found += await desk.api.devices.with_contact(desk.app, form, _SHOWN) or []
+    return found
 
 
 def _statuses(desk: Desk) -> tuple[NotificationStatus, ...]:
