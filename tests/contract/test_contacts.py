@@ -55,3 +55,20 @@ async def test_no_cap_counts_a_contact(registry: RegistryUnderTest) -> None:
     assert await put(registry, ANN, "phone", PHONE, "+491701234567", cap=1) == 0
     assert await put(registry, ANN, "ios-2", Platform("ios"), "t2", cap=1) == 1
     assert await names(registry, ANN) == ["email", "ios-2", "phone"]
+
+
+async def test_a_mailbox_finds_all_users_who_have_it_or_the_registry_says_that_it_cannot_look(
+    registry: RegistryUnderTest,
+) -> None:
+    for user in (BOB, ANN):
+        await put(registry, user, "email", EMAIL, MAILBOX)
+    await put(registry, ANN, "ios-1", Platform("ios"), "family@example.com.token")
+    found = await registry.devices.with_contact(APP, MAILBOX, 10)
+    if found is None:
+        assert "Cassandra" in type(registry.devices).__name__ or "Cached" in type(registry.devices).__name__
+        return
+    assert [(device.user_id, device.platform) for device in found] == [(ANN, EMAIL), (BOB, EMAIL)]
+    assert [device.user_id for device in await registry.devices.with_contact(APP, MAILBOX, 1) or []] == [ANN]
+    assert await registry.devices.with_contact(AppId("other"), MAILBOX, 10) == []
+    await registry.devices.deactivate(APP, ANN, DeviceId("email"))
+    assert [device.user_id for device in await registry.devices.with_contact(APP, MAILBOX, 10) or []] == [BOB]

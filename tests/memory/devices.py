@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from tests.memory.store import MemoryStore
-from waypost.domain.device import CONTACTS, Device, Registration, registered
+from waypost.domain.device import CONTACTS, EMAIL, PHONE, Device, Registration, registered
 from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
 from waypost.domain.time import Instant
 from waypost.ports.clock import Clock
@@ -69,6 +69,12 @@ class MemoryDevices:
         """See Devices."""
         active = {each.token_hash: each for each in self._devices.values() if each.active and each.app == app}
         return [active.get(token_hash(token)) for token in tokens]
+
+    async def with_contact(self, app: AppId, address: str, n: int) -> list[Device]:
+        """See Devices."""
+        contacts = [each for each in self._devices.values() if each.platform in {EMAIL, PHONE}]
+        found = [each for each in contacts if each.active and (each.app, each.token) == (app, address)]
+        return sorted(found, key=lambda device: (device.user_id, device.device_id))[:n]
 
     async def deactivate(self, app: AppId, user_id: UserId, device_id: DeviceId) -> bool:
         """See Devices."""

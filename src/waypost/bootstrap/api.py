@@ -134,6 +134,7 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
         draining=lambda: worker.is_draining,
         settings=config.rest,
         routes=features.routes(),
+        mounts=features.mounts(grounds),
         tags=features.tags(),
         grounds=grounds,
         limits=limits,

@@ -5,7 +5,7 @@ The upper functions import no feature's parts, so that the command line and a su
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +19,7 @@ from waypost.features.bulk import BULK
 from waypost.features.callbacks import CALLBACKS
 from waypost.features.campaigns import CAMPAIGNS
 from waypost.features.contacts import CONTACTS
+from waypost.features.dashboard import DASHBOARD
 from waypost.features.device_counts import DEVICE_COUNTS
 from waypost.features.erasure import ERASURE
 from waypost.features.feature import Feature
@@ -38,6 +39,7 @@ from waypost.features.webhooks import WEBHOOKS
 
 if TYPE_CHECKING:
     from litestar.handlers import HTTPRouteHandler
+    from litestar.types import ASGIApp
 
     from waypost.config import Config
     from waypost.domain.channel import Channel
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from waypost.domain.recipient import FactsReader, Recipient
     from waypost.domain.routing import Renderer, Rule
     from waypost.entrypoints.live.hub import Hub
+    from waypost.entrypoints.rest.api import Api, Mount
     from waypost.features.parts import FeatureDuty, Ground, Parts
     from waypost.pipeline.bulk_intake import BulkIntake
     from waypost.pipeline.intake import Intake
@@ -85,6 +88,7 @@ FEATURES: tuple[Feature, ...] = (
     ANALYTICS,
     SERIES,
     DEVICE_COUNTS,
+    DASHBOARD,
 )
 """The list of features, to which each new one is added; a message is rendered by each in this order."""
 _NO_FACTS: Final[Mapping[str, Any]] = {}
@@ -113,6 +117,20 @@ def readers() -> list[str]:
 def routes() -> tuple[HTTPRouteHandler, ...]:
     """List every route of a feature."""
     return tuple(route for _, parts in _each() for route in parts.routes)
+
+
+def mounts(grounds: Mapping[str, Ground]) -> dict[str, Mount]:
+    """Return what builds the applications of features that are used, by the path below which they answer."""
+    return {
+        path: _mounting(build, grounds[name])
+        for name, parts in _each()
+        if parts.mounts and parts.is_used(grounds[name].config)
+        for path, build in parts.mounts.items()
+    }
+
+
+def _mounting(build: Callable[[Api, Ground, ASGIApp], ASGIApp], ground: Ground) -> Mount:
+    return lambda api, inner: build(api, ground, inner)
 
 
 def tags() -> dict[str, str]:

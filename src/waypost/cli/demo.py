@@ -176,6 +176,7 @@ def _stay(running: Running, children: Children) -> None:
     running.site.start(running.url, lambda said: _send_form(running.client, said))
     out.print("\n[bold]6. Go on yourself[/]")
     out.print(f"   the inbox    {running.site.origin}  [bold]open it in a browser, and send to yourself[/]")
+    out.print(f"   dashboard    {running.url}/dashboard")
     out.print(f"   API          {running.url}")
     out.print(f"   reference    {running.url}/docs")
     out.print(f"   lab          {running.admin_url}")

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from litestar.handlers import HTTPRouteHandler
+from litestar.types import ASGIApp
 from msgspec import Struct, field
 
 from waypost.config import Config
@@ -18,6 +19,7 @@ from waypost.domain.recipient import Recipient
 from waypost.domain.routing import Renderer, Rule
 from waypost.domain.time import Instant
 from waypost.entrypoints.live.hub import Hub
+from waypost.entrypoints.rest.api import Api
 from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.intake import Intake
 from waypost.pipeline.route import Plan
@@ -107,6 +109,10 @@ class Parts(Struct, frozen=True, kw_only=True):
     tables: tuple[AddedTable, ...] = ()
     routes: tuple[HTTPRouteHandler, ...] = ()
     """The routes; each says by ``speaks`` which scope it takes."""
+    mounts: Mapping[str, Callable[[Api, Ground, ASGIApp], ASGIApp]] = {}
+    """What builds an application that answers everything below a path, on the API past authentication, by that path.
+
+    Only where ``is_used``. It is no part of the API: it knows its callers by itself."""
     tags: Mapping[str, str] = {}
     """The chapters of the API reference that its routes begin."""
     readers: Mapping[str, Callable[[Ground, Sequence[JournalRow]], Awaitable[None]]] = {}

@@ -50,6 +50,7 @@ class Act(StrEnum):
     TOPIC_REMOVED = "topic.removed"
     SEGMENT_PUT = "segment.put"
     SEGMENT_REMOVED = "segment.removed"
+    MESSAGE_SEEN = "message.seen"
 
 
 class Ordered(Struct, frozen=True):

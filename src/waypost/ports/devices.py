@@ -79,6 +79,13 @@ class Devices(Lookup, Protocol):
         """Return the active device that has each token, in the order asked; None where none has."""
         ...
 
+    async def with_contact(self, app: AppId, address: str, n: int) -> list[Device] | None:
+        """Return at most *n* active mailboxes and telephones that are *address*, in its stored form, by user.
+
+        Several users may have the same. None where a registry cannot look for them.
+        """
+        ...
+
     async def deactivate(self, app: AppId, user_id: UserId, device_id: DeviceId) -> bool:
         """Stop sending to a device; False if there is no such active device."""
         ...

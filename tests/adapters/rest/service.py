@@ -228,6 +228,7 @@ class Service:
             audit=self.stores.audit,
             mark=partial(mark, self.stores.feed, self.work, self.clock, self.hub, ()),
             routes=features.routes(),
+            mounts=features.mounts(grounds),
             tags=features.tags(),
             say=features.saying(grounds),
             outbox=self.outbox,

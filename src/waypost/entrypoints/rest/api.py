@@ -8,6 +8,7 @@ from typing import Any
 from litestar import Request
 from litestar.datastructures import State
 from litestar.handlers import HTTPRouteHandler
+from litestar.types import ASGIApp
 from msgspec import Struct
 
 from waypost.domain.channel import Channel
@@ -39,6 +40,10 @@ class Readiness(Struct, frozen=True):
 
     ready: bool
     checks: dict[str, str] = {}
+
+
+Mount = Callable[[Any, ASGIApp], ASGIApp]
+"""Builds an application on the Api, and on the API itself past authentication."""
 
 
 class Api(Struct, frozen=True):
@@ -78,6 +83,8 @@ class Api(Struct, frozen=True):
     """The routes of features."""
     tags: Mapping[str, str] = {}
     """Chapters of the reference that features begin."""
+    mounts: Mapping[str, Mount] = {}
+    """What builds the application of a feature that answers everything below a path, by that path."""
     grounds: Mapping[str, Any] = {}
     """The ground of each feature's routes, by its name."""
     channels: tuple[Channel, ...] = ()

@@ -70,6 +70,7 @@ class RequestHandler:
         self._inner = inner
         self._taken = taken
         self._bodies = BodyReader(settings)
+        self._mounted: dict[str, ASGIApp] = {}
         self._hot = _HOT | ({notify.PATH: notify.submit_notify} if settings.serve_notify else {})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,11 +86,10 @@ class RequestHandler:
         if is_preflight(scope, exchange.page):
             await exchange.answer(204, b"", "text/plain")
             return
-        if "//" in path or (path.endswith("/") and path != "/"):  # the router would ignore it, after our checks
-            raise NotFound("no such path: a part of it is empty")
-        if self._api.operating_only and path not in OPERATING | self._api.also:
-            served = ", ".join(["health", "metrics", *sorted(self._api.also)])
-            raise RequestRefused(ErrorCode.NOT_FOUND, f"nothing but {served} is served here")
+        self._check_path(path)
+        if (mounted := self._mounted_at(path)) is not None:
+            await self._pass_on(exchange, mounted)
+            return
         submit = self._hot.get(path) if method == "POST" and not scope["query_string"] else None
         if submit is not None:
             exchange.route = path
@@ -113,6 +113,34 @@ class RequestHandler:
             streams = _is_upload(method, path)
             receive = exchange.receive if streams else _replaying(body, exchange.receive)
             await self._inner(scope, receive, exchange.passing)
+
+    def _check_path(self, path: str) -> None:
+        """Raise NotFound for a path with an empty part, and for what this process does not serve."""
+        if "//" in path or (path.endswith("/") and path != "/"):  # the router would ignore it, after our checks
+            raise NotFound("no such path: a part of it is empty")
+        if self._api.operating_only and path not in OPERATING | self._api.also:
+            served = ", ".join(["health", "metrics", *sorted(self._api.also)])
+            raise RequestRefused(ErrorCode.NOT_FOUND, f"nothing but {served} is served here")
+
+    def _mounted_at(self, path: str) -> ASGIApp | None:
+        """Return the application that a feature has for *path*, built when it is first asked for."""
+        for below, build in self._api.mounts.items():
+            if path == below or path.startswith(below + "/"):
+                if below not in self._mounted:
+                    self._mounted[below] = build(self._api, self._inner)
+                return self._mounted[below]
+        return None
+
+    async def _pass_on(self, exchange: _Exchange, mounted: ASGIApp) -> None:
+        """Have a feature's application answer; it knows its callers by itself."""
+        scope, body = exchange.scope, b""
+        if scope["method"] in _WRITES and self._api.draining():
+            raise Unavailable("shutting down; another worker or a later try will take it", ErrorCode.SHUTTING_DOWN)
+        if scope["method"] in BODY_METHODS:
+            limit = self._api.settings.body_limit_bytes
+            body = await self._bodies.read(scope["headers"], exchange.receive, limit, any_type=True)
+            exchange.body_read = True
+        await mounted(scope, _replaying(body, exchange.receive), exchange.passing)
 
     async def _let_in(self, scope: Any, method: str, path: str) -> Caller:
         """Authenticate the caller, and count the request for every limit that holds for it."""

@@ -123,6 +123,9 @@ class CassandraDevices:
             found += await asyncio.gather(*(self._with_token(app, token) for token in some))
         return found
 
+    async def with_contact(self, app: AppId, address: str, n: int) -> None:
+        """Return None: rows are found by user and by token alone."""
+
     async def deactivate(self, app: AppId, user_id: UserId, device_id: DeviceId) -> bool:
         """See Devices."""
         return await self._in_turn(app, user_id, lambda: self._stop(app, user_id, lambda it: it.device_id == device_id))

@@ -137,6 +137,10 @@ class CachedDevices:
         """See Devices."""
         return await self._devices.with_tokens(app, tokens)
 
+    async def with_contact(self, app: AppId, address: str, n: int) -> list[Device] | None:
+        """See Devices."""
+        return await self._devices.with_contact(app, address, n)
+
     async def deactivate(self, app: AppId, user_id: UserId, device_id: DeviceId) -> bool:
         """See Devices."""
         return await asyncio.shield(self._deactivate(app, user_id, device_id))

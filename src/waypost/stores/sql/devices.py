@@ -32,6 +32,11 @@ SELECT {DEVICE} FROM device WHERE app = ? AND user_id = ? AND active >= ?
 ORDER BY registered_at DESC, device_id
 """  # noqa: S608 - a list of columns
 _WITH_TOKEN = f"SELECT {DEVICE} FROM device WHERE app = ? AND token_hash = ? AND active = 1"  # noqa: S608 - columns
+_WITH_CONTACT = f"""\
+SELECT {DEVICE} FROM device
+WHERE app = ? AND token = ? AND active = 1 AND platform IN ('email', 'phone')
+ORDER BY user_id, device_id LIMIT ?
+"""  # noqa: S608 - a list of columns
 _SCAN = f"""\
 SELECT {DEVICE} FROM device WHERE app = ? AND (user_id, device_id) > (?, ?) AND active = 1
 ORDER BY user_id, device_id LIMIT ?
@@ -128,6 +133,13 @@ class SqlDevices:
             lambda connection: [connection.execute(_WITH_TOKEN, (app, digest)).fetchone() for digest in digests]
         )
         return [None if row is None else device_of(row) for row in rows]
+
+    async def with_contact(self, app: AppId, address: str, n: int) -> list[Device]:
+        """See Devices."""
+        rows = await self._database.read(
+            lambda connection: connection.execute(_WITH_CONTACT, (app, address, n)).fetchall()
+        )
+        return [device_of(row) for row in rows]
 
     async def deactivate(self, app: AppId, user_id: UserId, device_id: DeviceId) -> bool:
         """See Devices."""

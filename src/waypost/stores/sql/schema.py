@@ -160,6 +160,7 @@ device = Table(
     Column("deactivated_at", Integer),  # set while it is not active
     Index("device_token", "app", "token_hash", unique=True, sqlite_where=text("active = 1")),
     Index("device_inactive", "app", "deactivated_at", sqlite_where=text("active = 0")),
+    Index("device_contact", "app", "token", sqlite_where=text("active = 1 AND platform IN ('email', 'phone')")),
     sqlite_with_rowid=False,
 )
 

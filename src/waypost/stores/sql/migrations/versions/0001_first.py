@@ -66,6 +66,7 @@ CREATE TABLE device (
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX device_token ON device (app, token_hash) WHERE active = 1;
 CREATE INDEX device_inactive ON device (app, deactivated_at) WHERE active = 0;
+CREATE INDEX device_contact ON device (app, token) WHERE active = 1 AND platform IN ('email', 'phone');
 CREATE TABLE api_key (
     prefix TEXT NOT NULL PRIMARY KEY, secret_hash BLOB NOT NULL, app TEXT NOT NULL, caller TEXT NOT NULL,
     created_at INTEGER NOT NULL, last_used_at INTEGER, revoked_at INTEGER
@@ -184,6 +185,7 @@ CREATE TABLE device (
 ) WITH (fillfactor = 85);
 CREATE UNIQUE INDEX device_token ON device (app, token_hash) WHERE active = 1;
 CREATE INDEX device_inactive ON device (app, deactivated_at) WHERE active = 0;
+CREATE INDEX device_contact ON device (app, token) WHERE active = 1 AND platform IN ('email', 'phone');
 CREATE TABLE api_key (
     prefix text PRIMARY KEY, secret_hash bytea NOT NULL, app text NOT NULL, caller text NOT NULL,
     created_at bigint NOT NULL, last_used_at bigint, revoked_at bigint

@@ -1,0 +1,59 @@
+"""Who is let in: where the dashboard is served, and which requests a browser may have been tricked into."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+from waypost.config import Config
+from waypost.features.dashboard.settings import DashboardSettings
+
+_FORWARDED: Final = frozenset({"forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"})
+"""The fields by which a proxy says that somebody is behind it."""
+
+
+def is_served(config: Config, settings: DashboardSettings) -> bool:
+    """Tell whether there is a dashboard with these settings."""
+    return settings.enabled and is_local(config)
+
+
+def is_local(config: Config) -> bool:
+    """Tell whether only this machine reaches the service, as far as the settings say."""
+    public = config.rest.public_url
+    is_public = public is not None and not is_loopback(urlsplit(public).hostname or "")
+    return is_loopback(config.listen.host) and not is_public and not config.limits.trusted_proxies
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether *host* names this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def is_from_here(host: str, peer: str, names: Iterable[str]) -> bool:
+    """Tell whether a request comes from this machine and was meant for it.
+
+    A page elsewhere may have a name of its own that leads here (DNS rebinding): *host*, as the browser names it, must
+    be the loopback. What a proxy passes on is somebody else's.
+    """
+    name = urlsplit(f"//{host}").hostname or ""
+    return is_loopback(name) and is_loopback(peer) and _FORWARDED.isdisjoint(names)
+
+
+def is_cross_site(method: str, headers: Mapping[str, str]) -> bool:
+    """Tell whether a page of somewhere else makes the browser send this (Fetch Metadata, ``Origin``).
+
+    A link from elsewhere may be followed.
+    """
+    site = headers.get("sec-fetch-site", "none")
+    follows_link = method == "GET" and headers.get("sec-fetch-mode") == "navigate"
+    if site not in {"none", "same-origin"} and not follows_link:
+        return True
+    origin = headers.get("origin")
+    return method != "GET" and origin is not None and urlsplit(origin).netloc != headers.get("host")

@@ -1,0 +1,96 @@
+"""The application under ``/dashboard``: its routes, its files, and what it says where something is wrong."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+from litestar import Response, get
+from litestar.datastructures import State
+from litestar.params import FromPath
+from litestar.types import ASGIApp
+
+from waypost.domain.errors import NotFound
+from waypost.entrypoints.rest.answers import speaks
+from waypost.entrypoints.rest.api import Api
+from waypost.entrypoints.rest.app import Application
+from waypost.entrypoints.rest.problems import headers_of, problem_of
+from waypost.entrypoints.rest.router_errors import foreseen_error
+from waypost.features.dashboard.desk import FOLDER, Asked, answer_html, redirect
+from waypost.features.dashboard.gate import LocalGate
+from waypost.features.dashboard.pages import PAGES
+from waypost.features.dashboard.rendering import STATIC, render
+from waypost.features.dashboard.site import Site
+from waypost.features.parts import Ground
+
+_TYPES: Final = {"js": "text/javascript", "css": "text/css"}
+_FILES: Final = frozenset({"page.js", "page.css", "htmx.js", "uplot.js", "uplot.css"})
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
+    " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS: Final = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+    "vary": "Cookie, HX-Request, Sec-Fetch-Site",
+}
+
+
+def build_dashboard(api: Api, ground: Ground, inner: ASGIApp) -> ASGIApp:
+    """Build the application over the API that is *inner*."""
+    public = ground.config.rest.public_url or ""
+    is_secure = ground.config.rest.tls is not None or public.startswith("https://")
+    site = Site(api, ground, inner, PAGES, is_secure, {})
+    return Application(
+        route_handlers=[front, static, *(handler for page in PAGES for handler in page.handlers)],
+        openapi_config=None,
+        logging_config=None,
+        exception_handlers={Exception: _failed},
+        after_request=_guarded,
+        state=State({"api": api, "site": site, "gate": LocalGate()}, deep_copy=False),
+    )
+
+
+@get(FOLDER)
+async def front(request: Asked) -> Response[bytes]:
+    """Lead to the first page of the first app."""
+    site: Site = request.app.state.site
+    return redirect(f"{FOLDER}/{site.apps[0]}/{site.pages[0].name}")
+
+
+@get(f"{FOLDER}/-/static/{{name:str}}", opt=speaks({}, None))
+async def static(name: FromPath[str]) -> Response[bytes]:
+    """Return a file of the pages."""
+    if name not in _FILES:
+        raise NotFound("no such file")
+    kept = {"cache-control": "max-age=31536000, immutable"}
+    return Response(_read(name), media_type=_TYPES[name.rpartition(".")[2]], headers=kept)
+
+
+@cache
+def _read(name: str) -> bytes:
+    return (STATIC / name).read_bytes()
+
+
+def _guarded(response: Response[Any]) -> Response[Any]:
+    """Say to the browser what it may do with what it gets."""
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+def _failed(request: Asked, error: Exception) -> Response[bytes]:
+    """Say on a page what is wrong; what nobody foresaw is for the request handler."""
+    foreseen = foreseen_error(error)
+    if foreseen is None:
+        raise error
+    problem = problem_of(foreseen)
+    response = answer_html(render("problem.html", {"problem": problem, "home": FOLDER}), problem.status)
+    for name, value in headers_of(foreseen, problem):
+        if name != "www-authenticate":
+            response.headers[name] = value
+    return _guarded(response)

@@ -1,0 +1,94 @@
+"""How a page is added.
+
+A page is a module in ``pages/`` with a ``PAGE`` (see ``site.Page``) that stands in the list of ``pages/__init__.py``,
+and templates in ``templates/`` that extend ``base.html``. Its handlers take a Desk and return an answer::
+
+    @shows("/orders/{order_id:str}")
+    async def order(desk: Desk) -> Response[bytes]:
+        found = await desk.ask("GET", "/v1/orders/{}", desk.part("order_id"))
+        return desk.show("order.html", order=found)
+
+
+    @acts("/orders/{order_id:str}/cancel", Right.OPERATE)
+    async def cancel(desk: Desk) -> Response[bytes]:
+        await desk.ask("POST", "/v1/orders/{}/cancel", desk.part("order_id"))
+        return desk.done("Cancelled.", "/orders")
+
+* Paths begin with the page's name and stand below ``/dashboard/{app}``.
+* ``desk.ask`` calls the API's own routes, with what they check, limit and put on record. Pages have no SQL. What no
+  route tells is read from the ports in ``desk.api`` and ``desk.ground``, by a key or by pages.
+* Who may not is refused before the handler runs, and so is a post without the form's token: ``{{ ui.token(csrf) }}``
+  in each form. ``desk.confirm(Asking(...))`` asks first. ``desk.may(Right.OPERATE)``, in templates
+  ``desk.may(R.OPERATE)``, leaves out buttons.
+* What is raised as a WaypostError becomes a page that says it.
+* ``templates/ui.html`` has the pieces: ``table`` with ``cell``, ``pager``, ``empty``, ``facts``, ``token``. No script
+  and no style in a page: the browser is told to refuse both. ``static/page.js`` has the little script there is.
+* ``<div {{ ui.live("id", 5) }}>`` is fetched anew every 5 seconds, by htmx.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from litestar import Response, get, post
+from litestar.handlers import HTTPRouteHandler
+
+from waypost.domain.errors import ErrorCode, NotFound, WaypostError
+from waypost.domain.ids import AppId
+from waypost.features.dashboard.admittance import is_cross_site
+from waypost.features.dashboard.desk import FOLDER, TOKEN, Asked, Desk, Handler
+from waypost.features.dashboard.operators import Right
+from waypost.features.dashboard.site import Site
+
+Wrapped = Callable[[Handler], HTTPRouteHandler]
+_PREFIX: Final = f"{FOLDER}/{{app:str}}"
+
+
+def shows(path: str, needs: Right = Right.READ) -> Wrapped:
+    """Make a handler of GET requests to *path* below the app; it changes nothing."""
+
+    def wrap(handler: Handler) -> HTTPRouteHandler:
+        async def answered(request: Asked) -> Response[bytes]:
+            return await handler(await _enter(request, path, needs))
+
+        return get(_PREFIX + path, name=handler.__name__)(answered)
+
+    return wrap
+
+
+def acts(path: str, needs: Right) -> Wrapped:
+    """Make a handler of a form that is posted to *path* below the app, by people who have a right."""
+
+    def wrap(handler: Handler) -> HTTPRouteHandler:
+        async def answered(request: Asked) -> Response[bytes]:
+            desk = await _enter(request, path, needs)
+            if desk.form.get("csrf", "") != request.cookies.get(TOKEN, "-"):
+                raise WaypostError("the form is too old, or not of this page: load it again", ErrorCode.FORBIDDEN)
+            return await handler(desk)
+
+        return post(_PREFIX + path, status_code=200, name=handler.__name__)(answered)
+
+    return wrap
+
+
+async def _enter(request: Asked, path: str, needs: Right) -> Desk:
+    """Let a person in who may; NotLoggedIn, FORBIDDEN or NotFound otherwise."""
+    site: Site = request.app.state.site
+    request.scope["state"]["body"] = await request.body()
+    refuse_foreign(request)
+    operator = await request.app.state.gate.operator(request)
+    app = AppId(request.path_params["app"])
+    if app not in site.ground.config.apps:
+        raise NotFound("no such app")
+    if not operator.may(needs):
+        raise WaypostError(f"this takes the right to {needs}, which a {operator.role} has not", ErrorCode.FORBIDDEN)
+    name = path.split("/")[1]
+    page = next(each for each in site.pages if each.name == name)
+    return Desk(site, request, operator, app, page, needs)
+
+
+def refuse_foreign(request: Asked) -> None:
+    """Refuse what a page of somewhere else makes the browser send."""
+    if is_cross_site(request.method, request.headers):
+        raise WaypostError("another site sent this", ErrorCode.FORBIDDEN)

@@ -1,0 +1,11 @@
+"""The pages, in the order of the menu; ``handling`` says how one is added."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from waypost.features.dashboard.pages import events, overview
+from waypost.features.dashboard.site import Page
+
+PAGES: Final[Sequence[Page]] = (overview.PAGE, events.PAGE)

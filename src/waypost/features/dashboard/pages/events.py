@@ -1,0 +1,164 @@
+"""Events: look for notifications, and read the whole story of one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from litestar import Response
+from msgspec import Struct
+
+from waypost.domain.device import Device
+from waypost.domain.errors import Fault, InvalidRequest
+from waypost.domain.ids import NotificationId, UserId, first_id_at, format_id, parse_id
+from waypost.domain.status import NotificationStatus
+from waypost.domain.time import Instant, from_datetime
+from waypost.entrypoints.rest import cursors
+from waypost.features.dashboard.desk import Desk, redirect
+from waypost.features.dashboard.handling import acts, shows
+from waypost.features.dashboard.operators import Right
+from waypost.features.dashboard.site import Page
+from waypost.ports.audit import Act
+from waypost.ports.views import HistoryQuery, NotificationRecord
+
+_SHOWN: Final = 50
+_LOOK: Final = 500
+_LOOKS: Final = 4
+"""How many pages of notifications are looked at for one page of those that match."""
+_ID_CHARS: Final = 36
+
+
+class Wanted(Struct, frozen=True):
+    """A search: the user, statuses and times that somebody looks for."""
+
+    user: str | None
+    statuses: tuple[NotificationStatus, ...]
+    since: Instant | None
+    until: Instant | None
+    before: NotificationId | None
+
+    @property
+    def first_before(self) -> NotificationId | None:
+        """The notification below which the search begins."""
+        ends = [each for each in (self.before, None if self.until is None else first_id_at(self.until)) if each]
+        return min(ends) if ends else None
+
+
+class Found(Struct, frozen=True):
+    """A page of what was found."""
+
+    records: list[NotificationRecord]
+    onward: str | None
+    """Where the next page begins; None at the end."""
+    looked_until: Instant | None
+    """How far back was looked, where there may be more that was not looked at."""
+
+
+@shows("/events")
+async def events(desk: Desk) -> Response[bytes]:
+    """Show what was looked for: by id, user, address, status and time."""
+    text = desk.given("q")
+    if text is not None and (notification_id := _id_in(text)) is not None:
+        return redirect(desk.url(f"/events/{notification_id}"))
+    devices = [] if text is None else await _devices_of(desk, text)
+    user = desk.given("user") or (devices[0].user_id if devices else text)
+    wanted = Wanted(user, _statuses(desk), _time(desk, "since"), _time(desk, "until"), _before(desk))
+    found = await _search(desk, wanted)
+    return desk.show(
+        "events.html",
+        text=text or "",
+        devices=devices,
+        user=user,
+        found=found,
+        statuses=[each.value for each in NotificationStatus],
+        chosen=set(desk.choices("status")),
+        since=desk.given("since") or "",
+        until=desk.given("until") or "",
+        is_filtered=bool(text or wanted.statuses or wanted.since or wanted.until or wanted.user),
+        format_id=format_id,
+    )
+
+
+@shows("/events/{id:str}")
+async def event(desk: Desk) -> Response[bytes]:
+    """Show one notification's whole story, without what it says."""
+    return await _story(desk, shows_content=False)
+
+
+@acts("/events/{id:str}/message", Right.MESSAGES)
+async def message(desk: Desk) -> Response[bytes]:
+    """Show the story with what it says; who looked is put on record."""
+    await desk.record(Act.MESSAGE_SEEN, [desk.part("id")])
+    return await _story(desk, shows_content=True)
+
+
+async def _story(desk: Desk, *, shows_content: bool) -> Response[bytes]:
+    story = await desk.ask("GET", "/v1/notifications/{}", desk.part("id"))
+    return desk.show("event.html", story=story, shows_content=shows_content, fields=_fields(story))
+
+
+def _fields(story: dict[str, Any]) -> list[tuple[str, Any]]:
+    """List what the message says, field by field; what is not said is left out."""
+    return [(name, value) for name, value in story["content"].items() if value not in (None, {}, [], "")]
+
+
+def _id_in(text: str) -> str | None:
+    try:
+        return format_id(parse_id(text)) if len(text) == _ID_CHARS else None
+    except ValueError:
+        return None
+
+
+async def _devices_of(desk: Desk, text: str) -> list[Device]:
+    """Find the devices that *text* is the token or address of: each platform writes it in its own way."""
+    forms = sorted({text, *(canonical(text) for canonical in desk.api.canonical.values())})
+    found = [each for each in await desk.api.devices.with_tokens(desk.app, forms) if each is not None]
+    for form in forms:
+        found += await desk.api.devices.with_contact(desk.app, form, _SHOWN) or []
+    return found
+
+
+def _statuses(desk: Desk) -> tuple[NotificationStatus, ...]:
+    known = set(NotificationStatus)
+    return tuple(NotificationStatus(each) for each in desk.choices("status") if each in known)
+
+
+def _time(desk: Desk, name: str) -> Instant | None:
+    """Read a time as the browser's field gives it, in UTC."""
+    text = desk.given(name)
+    if text is None:
+        return None
+    try:
+        return from_datetime(datetime.fromisoformat(text).replace(tzinfo=UTC))
+    except ValueError:
+        raise InvalidRequest((Fault(name, "no time"),)) from None
+
+
+def _before(desk: Desk) -> NotificationId | None:
+    cursor = desk.given("cursor")
+    return None if cursor is None else cursors.notification(cursor)
+
+
+async def _search(desk: Desk, wanted: Wanted) -> Found:
+    """Read pages, newest first, until one is full of what is wanted, the time is over, or enough was looked at."""
+    records: list[NotificationRecord] = []
+    before, oldest = wanted.first_before, wanted.since or 0
+    user = None if wanted.user is None else UserId(wanted.user)
+    n = _LOOK if wanted.statuses else _SHOWN
+    for _ in range(_LOOKS):
+        page = await desk.api.views.history(HistoryQuery(desk.app, user, (), before, n))
+        for record in page:
+            if record.notification.created_at < oldest:
+                return Found(records, None, None)
+            before = record.notification.id
+            if not wanted.statuses or record.status in wanted.statuses:
+                records.append(record)
+            if len(records) == _SHOWN:
+                return Found(records, cursors.of_notification(before), None)
+        if len(page) < n:
+            return Found(records, None, None)
+    assert before is not None
+    return Found(records, cursors.of_notification(before), page[-1].notification.created_at)
+
+
+PAGE = Page("events", "Events", [events, event, message])

@@ -1,0 +1,119 @@
+"""The dashboard over a whole API: its pages, who is let in, and what a browser is told to refuse."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from tests.adapters.rest.service import DEMO, Service, served, shown
+from tests.shows import shows
+from waypost.bootstrap.registry import installed
+from waypost.domain.device import EMAIL, Platform, Registration
+from waypost.domain.ids import DeviceId, UserId
+from waypost.entrypoints.rest.app import build_app
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("on_file")]
+
+HERE = "http://localhost"
+
+
+@asynccontextmanager
+async def dashboard(**settings: Any) -> AsyncIterator[tuple[Service, httpx.AsyncClient, httpx.AsyncClient]]:
+    """A service, a caller of its API, and a browser on its machine."""
+    async with served(**settings) as (service, caller), browser(service) as here:
+        yield service, caller, here
+
+
+def browser(service: Service, url: str = HERE, peer: str = "127.0.0.1") -> httpx.AsyncClient:
+    canonical = {platform: plugin.canonical for plugin in installed() for platform in plugin.platforms}
+    api = msgspec.structs.replace(service.api, canonical=canonical)
+    transport: Any = httpx.ASGITransport(build_app(api), client=(peer, 1))  # type: ignore[arg-type] # as served
+    return httpx.AsyncClient(transport=transport, base_url=url)
+
+
+async def _sent(caller: httpx.AsyncClient, user: str = "user-1", **fields: Any) -> str:
+    answer = await caller.post("/v1/notifications", json=shown(user, **fields))
+    assert answer.status_code == 202, answer.text
+    return str(answer.json()["id"])
+
+
+async def test_the_front_leads_to_an_overview_that_no_page_elsewhere_can_use() -> None:
+    async with dashboard() as (_, caller, here):
+        await _sent(caller)
+        front = await here.get("/dashboard")
+        assert (front.status_code, front.headers["location"]) == (303, "/dashboard/demo/overview")
+        page = await here.get(front.headers["location"])
+        assert page.status_code == 200 and "open now" in page.text and "local" in page.text
+        policy = page.headers["content-security-policy"]
+        assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy and "unsafe" not in policy
+        assert page.headers["cache-control"] == "no-store" and page.headers["x-content-type-options"] == "nosniff"
+        for name in ("page.js", "page.css", "htmx.js", "uplot.js", "uplot.css"):
+            assert (await here.get(f"/dashboard/-/static/{name}")).status_code == 200
+        assert (await here.get("/dashboard/-/static/page.py")).status_code == 404
+
+
+async def test_without_a_login_only_browsers_on_this_machine_are_let_in() -> None:
+    """A name of somebody else's that leads here is refused, and so is whoever comes through a proxy."""
+    async with dashboard() as (service, _, here):
+        page = "/dashboard/demo/overview"
+        assert (await here.get(page, headers={"x-forwarded-for": "203.0.113.9"})).status_code == 403
+        async with browser(service, "http://waypost.example") as rebound:
+            assert (await rebound.get(page)).status_code == 403
+        async with browser(service, peer="203.0.113.9") as elsewhere:
+            assert (await elsewhere.get(page)).status_code == 403
+        assert (await here.get(page, headers={"sec-fetch-site": "cross-site"})).status_code == 403
+        followed = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
+        assert (await here.get(page, headers=followed)).status_code == 200
+        assert (await here.get("/dashboard/nothing/overview")).status_code == 404
+
+
+@shows("S4-05")
+async def test_each_search_finds_the_notification_and_its_whole_history() -> None:
+    """By id, user, mailbox, token, status and time."""
+    async with dashboard() as (service, caller, here):
+        for n, (platform, token) in enumerate([(EMAIL, "ann@example.com"), (Platform("android"), "a-token-of-fcm")]):
+            device = Registration(DEMO, UserId("ann"), DeviceId(f"device-{n}"), platform, token)
+            await service.devices.upsert(device, service.clock.now(), 0)
+        wanted, other = await _sent(caller, "ann"), await _sent(caller, "bob")
+        for query in (
+            {"q": "ann"},
+            {"q": "ann@EXAMPLE.com"},
+            {"q": "a-token-of-fcm"},
+            {"user": "ann", "status": "pending"},
+        ):
+            found = await here.get("/dashboard/demo/events", params=query)
+            assert wanted in found.text and other not in found.text, query
+        by_id = await here.get("/dashboard/demo/events", params={"q": wanted})
+        assert by_id.headers["location"] == f"/dashboard/demo/events/{wanted}"
+        story = await here.get(by_id.headers["location"])
+        assert "ann" in story.text and "pending" in story.text and "Hello" not in story.text
+        for query, is_there in (
+            ({"since": "2000-01-01T00:00"}, True),
+            ({"until": "2000-01-01T00:00"}, False),
+            ({"since": "2199-01-01T00:00"}, False),
+            ({"status": "failed"}, False),
+            ({"status": "pending"}, True),
+        ):
+            found = await here.get("/dashboard/demo/events", params=query)
+            assert (wanted in found.text) is is_there, query
+
+
+async def test_a_message_is_shown_when_asked_for_and_who_looked_is_on_record() -> None:
+    async with dashboard() as (_, caller, here):
+        one = await _sent(caller, title="Top <secret>")
+        page = await here.get(f"/dashboard/demo/events/{one}")
+        assert "secret" not in page.text
+        address = f"/dashboard/demo/events/{one}/message"
+        assert (await here.post(address, data={"csrf": "guessed"})).status_code == 403
+        told = await here.post(address, data={"csrf": here.cookies["waypost_csrf"]})
+        assert "Top &lt;secret&gt;" in told.text
+        (entry,) = (await caller.get("/v1/audit")).json()["items"]
+        assert (entry["by"], entry["act"], entry["subject"]) == ("dashboard:local", "message.seen", one)
+        foreign = {"origin": "https://evil.example"}
+        posted = await here.post(address, data={"csrf": here.cookies["waypost_csrf"]}, headers=foreign)
+        assert posted.status_code == 403
