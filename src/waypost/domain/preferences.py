@@ -28,8 +28,8 @@ class Cap(Struct, frozen=True, kw_only=True):
     """How many."""
     per: Annotated[str, Meta(pattern=r"^(day|[1-9][0-9]{0,4}[smhd])(?!\n)$")] = "day"
     """A `day` of the user's calendar, or a time that rolls: `1h`, `24h`, `7d`; 31 days at most."""
-    over: Literal["hold", "drop"] = "hold"
-    """What is over it waits until there is room (`hold`), or is not sent (`drop`)."""
+    over: Literal["hold", "drop", "degrade"] = "hold"
+    """What is over it waits until there is room (`hold`), is not sent (`drop`), or is in the feed alone (`degrade`)."""
 
     @property
     def rolls_ms(self) -> int | None:
