@@ -55,7 +55,7 @@ def intake_of(
         clock=context.clock,
         ids=RandomIds(context.clock),
         telemetry=context.telemetry,
-        defaults={app: chosen.defaults for app, chosen in config.apps.items()},
+        defaults={app: chosen.typed_defaults for app, chosen in config.apps.items()},
         direct=DirectDevices(
             devices, {app: registration_checks(app, chosen, installed()) for app, chosen in config.apps.items()}
         ),

@@ -68,7 +68,7 @@ def draft(  # noqa: PLR0913 - all that decides what becomes of a submission
     due_at = None if found else _due_at(submission, zone, habits, now)
     if due_at is not None and due_at > later(now, SCHEDULE_LIMIT_MS):
         found.append(Fault("scheduled_at" if submission.send_at is None else "send_at", TOO_FAR))
-    found += step_faults(submission.channels, defaults.ttl_s if submission.ttl is None else submission.ttl)
+    found += step_faults(submission.channels, _ttl_s(submission, defaults))
     content = _content(submission, () if found else steps_of(_channels(submission, defaults)), template)
     for said in contents_of(content):
         found += [fault for check in checks for fault in check(said, submission.kind) if fault not in found]
@@ -145,8 +145,11 @@ class _Times(Struct, frozen=True):
 
 
 def _times(submission: Submission, defaults: Defaults, now: Instant, due_at: Instant | None) -> _Times:
-    ttl_ms = (defaults.ttl_s if submission.ttl is None else submission.ttl) * SECOND_MS
-    return _Times(now, None if due_at is None or due_at <= now else due_at, ttl_ms)
+    return _Times(now, None if due_at is None or due_at <= now else due_at, _ttl_s(submission, defaults) * SECOND_MS)
+
+
+def _ttl_s(submission: Submission, defaults: Defaults) -> int:
+    return defaults.ttl_of(submission.type) if submission.ttl is None else submission.ttl
 
 
 def _due_at(submission: Submission, zone: str, habits: Habits, now: Instant) -> Instant | None:

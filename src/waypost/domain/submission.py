@@ -237,6 +237,10 @@ class Defaults(Struct, frozen=True):
     locale: Locale | None = None
     """The language of templates for users of whom none is known. Unset: each template's own default."""
 
+    def ttl_of(self, kind: str | None) -> int:
+        """Return the time to live of a submission of the type *kind* that says none, seconds."""
+        return self.ttl_s
+
     def channels_of(self, kind: str | None) -> tuple[ChannelName | SubmittedStep, ...]:
         """Return the channels of a submission of the type *kind* that names none."""
         return self.channels if kind is None else self.channels_by_type.get(NotificationType(kind), self.channels)
@@ -246,6 +250,16 @@ class Defaults(Struct, frozen=True):
         said = self.dedup_windows_s.get(NotificationType(kind)) if kind is not None else None
         usual = unset if self.dedup_window_s is None else self.dedup_window_s
         return min(usual, _SHORT_WINDOWS_S.get(kind, usual)) if said is None else said
+
+
+class TypedDefaults(Defaults, frozen=True):
+    """An app's values, with those that its types declare themselves."""
+
+    ttls_s: dict[NotificationType, Seconds] = {}
+
+    def ttl_of(self, kind: str | None) -> int:
+        """See Defaults."""
+        return self.ttl_s if kind is None else self.ttls_s.get(NotificationType(kind), self.ttl_s)
 
 
 _SHORT_WINDOWS_S: dict[str | None, int] = {"otp": 300, "payment": 300}
