@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from msgspec.structs import replace
 
@@ -16,11 +18,13 @@ from waypost.domain.device import Platform
 from waypost.domain.ids import NotificationId, UserId
 from waypost.domain.profile import Profile
 from waypost.domain.recipient import Recipient
+from waypost.domain.rollup import MONTH_MS
 from waypost.domain.routing import RoutingTable
 from waypost.domain.rules import RULES
 from waypost.domain.time import HOUR_MS, isoformat, later
 from waypost.pipeline.route import plan
 from waypost.ports.work import Lease, Settled
+from waypost.stores.sql.transaction import OperationKind, Transaction
 
 pytestmark = pytest.mark.asyncio
 
@@ -71,6 +75,36 @@ async def test_each_recipient_is_sent_to_at_their_own_nine(ledger_store: SqlUnde
         assert users_of(lease) == [user]
         assert await routed(bench, lease) == 1
         assert lease.items[0].notification.expires_at == later(at, HOUR_MS)
+
+
+_HOURS = "INSERT INTO user_hour (app, user_id, month, hour, sent, opened) VALUES (?, ?, ?, ?, 10, 9)"
+
+
+async def reads(ledger: SqlUnderTest, hours: dict[str, int]) -> None:
+    """Let each user, or all of the app under "", have read at an hour in UTC."""
+
+    def write(transaction: Transaction, arguments: Sequence[None]) -> list[None]:
+        month = transaction.now // MONTH_MS
+        transaction.connection.executemany(_HOURS, [(APP, user, month, hour) for user, hour in hours.items()])
+        return [None] * len(arguments)
+
+    await ledger._opened.database.commits.submit(OperationKind("reads", write, durable=True), None)
+
+
+@shows("S3-120")
+async def test_each_recipient_is_sent_to_at_their_best_hour_in_the_window(ledger_store: SqlUnderTest) -> None:
+    """It is 08:00 UTC. Bob reads at noon in New York; all of the app read at six, which is three in Tokyo."""
+    bench = Bench(ledger_store, (await ledger_store.open_workers(1))[0])
+    await reads(ledger_store, {"bob": 17, "": 6})
+    await begun(bench, ledger_store, "best 09:00-21:00")
+    lease = await leased(bench)
+    times = {item.notification.user_id: item.notification.scheduled_at for item in lease.items}
+    assert {user: None if at is None else isoformat(at) for user, at in times.items()} == {
+        "ann": "2027-01-15T08:00:00.000Z",  # at once: nobody is known to read in her day, and it has begun
+        "bob": "2027-01-15T17:00:00.000Z",
+        "cid": "2027-01-16T06:00:00.000Z",
+    }
+    assert await routed(bench, lease) == 1
 
 
 async def test_a_time_that_is_past_for_a_recipient_is_now(ledger_store: SqlUnderTest) -> None:

@@ -18,6 +18,7 @@ from waypost.entrypoints.rest.api import Api, Readiness
 from waypost.features.feed import live_routes
 from waypost.features.feed.inapp import dismissing
 from waypost.features.parts import Ground
+from waypost.pipeline.best_hours import CountedHours
 from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.explain import Explain
@@ -54,7 +55,7 @@ def intake_of(
         clock=context.clock,
         ids=RandomIds(context.clock),
         telemetry=context.telemetry,
-        defaults={app: chosen.defaults for app, chosen in config.apps.items()},
+        defaults={app: chosen.typed_defaults for app, chosen in config.apps.items()},
         direct=DirectDevices(
             devices, {app: registration_checks(app, chosen, installed()) for app, chosen in config.apps.items()}
         ),
@@ -65,6 +66,7 @@ def intake_of(
         announce=worker.wake,
         checks={app: content_checks(chosen, installed()) for app, chosen in config.apps.items()},
         zones=partial(zones_of, store.profiles, {app: chosen.time_zone for app, chosen in config.apps.items()}),
+        habits=CountedHours(store.analytics, context.clock).habits,
     )
 
 
@@ -124,7 +126,7 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
             checks,
             features.facts_reader(features.without_memory(grounds)),
             partial(in_order, context.fallbacks, context.gates),
-            intake.zones,
+            intake.clocks,
         ),
         clock=context.clock,
         telemetry=context.telemetry,

@@ -126,13 +126,16 @@ def _unknown_steps(steps: Sequence[ChannelStep], app: AppSettings, plugins: Sequ
 def check_default_channels(config: Config) -> None:
     """Refuse, with ConfigurationError, channels of an app's defaults by which nothing could ever be sent."""
     for name, app in config.apps.items():
-        defaults = app.defaults
-        of_types = {f"_by_type.{kind}": said for kind, said in defaults.channels_by_type.items()}
-        for where, said in {"": defaults.channels, **of_types}.items():
-            faults = [*step_faults(said, defaults.ttl_s), *_unknown_steps(steps_of(said), app, installed())]
+        defaults = app.typed_defaults
+        for kind in (None, *defaults.channels_by_type):
+            said, where = defaults.channels_of(kind), "" if kind is None else f"_by_type.{kind}"
+            faults = [*step_faults(said, defaults.ttl_of(kind)), *_unknown_steps(steps_of(said), app, installed())]
             for fault in faults:
                 path = fault.path.replace("channels", f"channels{where}", 1)
                 raise ConfigurationError(f"apps.{name}.defaults.{path}", fault.why)
+        for kind, ttl_s in defaults.ttls_s.items():
+            if next(step_faults(defaults.channels_of(kind), ttl_s), None) is not None:
+                raise ConfigurationError(f"apps.{name}.types.{kind}.ttl_s", "is over before the last of its channels")
 
 
 def http2_kernel() -> str:

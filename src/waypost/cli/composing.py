@@ -88,7 +88,9 @@ _OPTIONS = (
     click.option("--platform", help="The platform of that device: android, ios, web, ios_fcm or web_fcm."),
     click.option("--scheduled-at", metavar="TIME", help="Earliest time of sending, such as 2026-01-31T09:00:00Z."),
     click.option(
-        "--send-at", metavar="LOCAL", help="Earliest time of sending on the user's clock, such as 2026-01-31T09:00."
+        "--send-at",
+        metavar="LOCAL",
+        help="Earliest time of sending on the user's clock, such as 2026-01-31T09:00, or `best`.",
     ),
     click.option("--idempotency-key", help="A repeated key is accepted only once."),
     click.option(

@@ -7,7 +7,7 @@ import os
 from enum import StrEnum
 from typing import Annotated, Any, Literal, NewType
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct, field, structs
 
 from waypost.adapters.jwt.settings import IssuerSettings
 from waypost.domain.ids import AppId
@@ -15,7 +15,7 @@ from waypost.domain.limits import UNLIMITED, Quota
 from waypost.domain.notification import Lane
 from waypost.domain.preferences import PreferenceSettings, TypeSettings
 from waypost.domain.retry import RetryRules
-from waypost.domain.submission import Defaults, NotificationType
+from waypost.domain.submission import Defaults, NotificationType, TypedDefaults
 from waypost.entrypoints.grpc.settings import GrpcSettings
 from waypost.entrypoints.rest.settings import RestSettings
 from waypost.pipeline.age import DeviceAges
@@ -155,6 +155,12 @@ class AppSettings(Struct, frozen=True, kw_only=True):
     """What holds of all types."""
     campaigns: CampaignSettings = CampaignSettings()
     """How campaigns begin."""
+
+    @property
+    def typed_defaults(self) -> TypedDefaults:
+        """What holds where a caller is silent, by the type of the message too."""
+        ttls_s = {name: each.ttl_s for name, each in self.types.items() if each.ttl_s is not None}
+        return TypedDefaults(**structs.asdict(self.defaults), ttls_s=ttls_s)
 
 
 class LaneSettings(Struct, frozen=True, kw_only=True):

@@ -7,16 +7,19 @@ Wilson score interval (E. B. Wilson, "Probable Inference, the Law of Succession,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import sqrt
 from typing import Final
 
 from msgspec import Struct
 
+from waypost.domain.time import DAY_MS
 from waypost.domain.words import Words
 
 OPENED_LEAST: Final = 5
 """The notifications that must have been read before an hour is named."""
+HABIT_MS: Final = 90 * DAY_MS
+"""Milliseconds that count as somebody's habit."""
 _Z: Final = 1.96
 """Standard deviations on either side: 95 of 100 true rates lie within."""
 HOURS: Final = 24
@@ -55,17 +58,18 @@ class BestHour(Struct, frozen=True):
     """The part of what was sent in this hour that was read."""
 
 
-def best_hour(known: Sequence[tuple[BasedOn, Hours]], shift: int = 0) -> BestHour | None:
-    """Return the best hour by the first of *known* that tells enough; None where none does.
+def best_hour(
+    known: Sequence[tuple[BasedOn, Hours]], shift: int = 0, among: Collection[int] = range(HOURS)
+) -> BestHour | None:
+    """Return the best hour *among* these by the first of *known* that tells enough; None where none does.
 
     It is said in a zone *shift* hours later than UTC. Of equal hours it is the one with more sent, then the earlier.
     """
     for based_on, hours in known:
-        if sum(hours.opened) < OPENED_LEAST:
+        asked = [(hour - shift) % HOURS for hour in among]
+        if sum(hours.opened[hour] for hour in asked) < OPENED_LEAST:
             continue
-        found = max(
-            range(HOURS), key=lambda hour: (_at_least(hours, hour), hours.sent[hour], -((hour + shift) % HOURS))
-        )
+        found = max(asked, key=lambda hour: (_at_least(hours, hour), hours.sent[hour], -((hour + shift) % HOURS)))
         return BestHour((found + shift) % HOURS, based_on, _rate(hours, found))
     return None
 

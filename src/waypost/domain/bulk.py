@@ -13,6 +13,7 @@ from typing import NewType
 
 from msgspec import Struct
 
+from waypost.domain.best_time import Habits, best_time, is_best
 from waypost.domain.content import Content, Kind, Urgency
 from waypost.domain.device import Device, Platform, TokenUse, token_use_of
 from waypost.domain.ids import AppId, CallerId, NotificationId, UserId, created_at
@@ -220,13 +221,19 @@ def piece_of(notification_id: NotificationId) -> int:
 
 
 def notification_for(
-    job: BulkJob, piece: int, user_id: UserId, variables: Variables | None, zone: str | None = None
+    job: BulkJob,
+    piece: int,
+    user_id: UserId,
+    variables: Variables | None,
+    zone: str | None = None,
+    habits: Habits = (),
+    now: Instant | None = None,
 ) -> Notification:
     """Build the notification for one recipient; *variables* None leaves the content as it is.
 
-    *zone* is the recipient's own, for a job that has a local time.
+    *zone* is the recipient's own, and *habits* theirs, for a job that has a local time; *now* is when it comes to them.
     """
-    scheduled_at = None if job.send_at is None else _due_at(job, job.send_at, zone)
+    scheduled_at = None if job.send_at is None else _due_at(job, job.send_at, zone, habits, now or job.created_at)
     return Notification(
         id=recipient_id(job.id, piece, user_id),
         app=job.app,
@@ -244,8 +251,10 @@ def notification_for(
     )
 
 
-def _due_at(job: BulkJob, send_at: str, zone: str | None) -> Instant:
+def _due_at(job: BulkJob, send_at: str, zone: str | None, habits: Habits, now: Instant) -> Instant:
     """Return when a recipient in *zone* is sent to: the local time there, or the start of the job after it."""
+    if is_best(send_at):
+        return best_time(send_at, habits, choose_zone(zone, job.zone).name, max(job.created_at, now)).at
     return Instant(max(job.created_at, instant_at(parse_local(send_at), choose_zone(zone, job.zone).name)))
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from waypost.domain.best_time import LATEST_MS, SendAt, is_best
 from waypost.domain.bulk import BulkJob, JobId, Recipient, RegistryFilter
 from waypost.domain.channel import Channel
 from waypost.domain.channel_steps import SubmittedChannels
@@ -16,7 +17,7 @@ from waypost.domain.device import Platform
 from waypost.domain.drafting import ContentCheck, draft
 from waypost.domain.errors import Fault, InvalidRequest
 from waypost.domain.ids import AppId, CallerId, NotificationId, UserId
-from waypost.domain.local_time import WESTERNMOST, LocalTime, instant_at, parse_local
+from waypost.domain.local_time import WESTERNMOST, instant_at, parse_local
 from waypost.domain.notification import Notification
 from waypost.domain.personal import NAME, names_in, personalised, placeholder_faults
 from waypost.domain.segment import Filter, SegmentName, TopicName
@@ -78,7 +79,8 @@ class BulkMessage(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
         Meta(description="Seconds, from now on or from `send_at`, for which sending is worthwhile."),
     ] = None
     send_at: Annotated[
-        LocalTime | None, Meta(description="The earliest time of sending on each recipient's own clock.")
+        SendAt | None,
+        Meta(description="The earliest time of sending on each recipient's own clock, as in a single one."),
     ] = None
     overrides: Annotated[
         dict[Channel, dict[str, Any]],
@@ -213,6 +215,8 @@ def draft_job(  # noqa: PLR0913 - all that decides what a job does
 
 def _last(send_at: str, made: Notification, now: Instant) -> Instant:
     """Return when nobody is sent to any more: where the local time comes last, and the TTL after that."""
+    if is_best(send_at):
+        return later(now, LATEST_MS + made.ttl_ms)
     return later(Instant(max(now, instant_at(parse_local(send_at), WESTERNMOST))), made.ttl_ms)
 
 

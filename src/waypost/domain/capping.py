@@ -71,6 +71,8 @@ class Full(Struct, frozen=True):
 
     until: Instant | None
     """When there is room; None where what is over it is not sent."""
+    degrades: bool = False
+    """Whether what is over it is found in the feed instead."""
 
 
 class Verdicts(Struct, frozen=True):
@@ -121,14 +123,13 @@ def judge(claim: Claim, counted: Counted) -> Verdicts:
         if full is not None and channel is not None:
             channels[channel] = full
         elif full is not None:
-            whole = full if whole is None else _longer(whole, full)
+            whole = full if whole is None else _stricter(whole, full)
     return Verdicts(whole, channels)
 
 
-def _longer(one: Full, other: Full) -> Full:
-    if one.until is None or other.until is None:
-        return Full(None)
-    return one if one.until >= other.until else other
+def _stricter(one: Full, other: Full) -> Full:
+    """Return what counts of two: not to be sent, else to be in the feed alone, else the longer wait."""
+    return max(one, other, key=lambda it: (it.until is None and not it.degrades, it.degrades, it.until or 0))
 
 
 def _full(claim: Claim, cap: Cap, counted: Mapping[NotificationId, Instant]) -> Full | None:
@@ -136,8 +137,8 @@ def _full(claim: Claim, cap: Cap, counted: Mapping[NotificationId, Instant]) -> 
     times = sorted(at for one, at in counted.items() if at > after and one != claim.notification_id)
     if len(times) < cap.limit:
         return None
-    if cap.over == "drop":
-        return Full(None)
+    if cap.over != "hold":
+        return Full(None, degrades=cap.over == "degrade")
     if cap.rolls_ms is None:
         return Full(_midnight(claim.capped.zone, claim.at, days=1))
     return Full(later(times[len(times) - cap.limit], cap.rolls_ms))

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from waypost.domain.audience import Audience
+from waypost.domain.best_time import Habits, best_time, is_best
 from waypost.domain.channel import Channel
 from waypost.domain.channel_steps import ChannelName, ChannelStep, SubmittedStep, step_faults, steps_of
 from waypost.domain.content import Action, Content, Kind, TemplateUse
@@ -56,17 +57,18 @@ def draft(  # noqa: PLR0913 - all that decides what becomes of a submission
     *,
     template: TemplateUse | None = None,
     zone: str = UTC_NAME,
+    habits: Habits = (),
 ) -> Draft:
     """Make the notification that a submission asks for; InvalidRequest carries every fault found.
 
     *checks* are those of the channels that its app can send through; *device* is the one that it names by its token;
-    *template* what it says by one; *zone* is the one in which a local time is meant.
+    *template* what it says by one; *zone* is the one in which a local time is meant, by *habits* the best one.
     """
     found = [*variant_faults(submission), *_faults_of_all(submission)]
-    due_at = None if found else _due_at(submission, zone)
+    due_at = None if found else _due_at(submission, zone, habits, now)
     if due_at is not None and due_at > later(now, SCHEDULE_LIMIT_MS):
         found.append(Fault("scheduled_at" if submission.send_at is None else "send_at", TOO_FAR))
-    found += step_faults(submission.channels, defaults.ttl_s if submission.ttl is None else submission.ttl)
+    found += step_faults(submission.channels, _ttl_s(submission, defaults))
     content = _content(submission, () if found else steps_of(_channels(submission, defaults)), template)
     for said in contents_of(content):
         found += [fault for check in checks for fault in check(said, submission.kind) if fault not in found]
@@ -143,11 +145,16 @@ class _Times(Struct, frozen=True):
 
 
 def _times(submission: Submission, defaults: Defaults, now: Instant, due_at: Instant | None) -> _Times:
-    ttl_ms = (defaults.ttl_s if submission.ttl is None else submission.ttl) * SECOND_MS
-    return _Times(now, None if due_at is None or due_at <= now else due_at, ttl_ms)
+    return _Times(now, None if due_at is None or due_at <= now else due_at, _ttl_s(submission, defaults) * SECOND_MS)
 
 
-def _due_at(submission: Submission, zone: str) -> Instant | None:
+def _ttl_s(submission: Submission, defaults: Defaults) -> int:
+    return defaults.ttl_of(submission.type) if submission.ttl is None else submission.ttl
+
+
+def _due_at(submission: Submission, zone: str, habits: Habits, now: Instant) -> Instant | None:
+    if submission.send_at is not None and is_best(submission.send_at):
+        return best_time(submission.send_at, habits, zone, now).at
     if submission.send_at is not None:
         return instant_at(parse_local(submission.send_at), zone)
     return None if submission.scheduled_at is None else from_datetime(submission.scheduled_at)

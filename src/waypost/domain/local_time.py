@@ -20,8 +20,8 @@ from waypost.domain.ids import AppId, UserId
 from waypost.domain.profile import zone_faults, zone_of
 from waypost.domain.time import Instant, from_datetime, to_datetime
 
-LOCAL_PATTERN: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?(?!\n)$"
-LocalTime = Annotated[str, Meta(max_length=19, pattern=LOCAL_PATTERN, examples=["2026-12-01T09:00"])]
+LOCAL: Final = "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?"
+LocalTime = Annotated[str, Meta(max_length=19, pattern=rf"^{LOCAL}(?!\n)$", examples=["2026-12-01T09:00"])]
 UTC_NAME: Final = "UTC"
 WESTERNMOST: Final = "Etc/GMT+12"
 """The zone where a local time comes last."""
@@ -59,7 +59,8 @@ def choose_zone(of_user: str | None, of_app: str | None) -> ChosenZone:
 
 
 @lru_cache(maxsize=1024)
-def _zone(name: str) -> ZoneInfo:
+def zone_named(name: str) -> ZoneInfo:
+    """Return the zone of this name; one that is unknown counts as UTC."""
     return zone_of(name)
 
 
@@ -84,9 +85,9 @@ def format_local(local: datetime) -> str:
 
 def instant_at(local: datetime, zone: str) -> Instant:
     """Return the instant at which clocks in *zone* show *local*; an unknown zone counts as UTC."""
-    return from_datetime(local.replace(tzinfo=_zone(zone), fold=0))
+    return from_datetime(local.replace(tzinfo=zone_named(zone), fold=0))
 
 
 def local_at(instant: Instant, zone: str) -> datetime:
     """Return what clocks in *zone* show at *instant*."""
-    return to_datetime(instant).astimezone(_zone(zone)).replace(tzinfo=None, fold=0)
+    return to_datetime(instant).astimezone(zone_named(zone)).replace(tzinfo=None, fold=0)

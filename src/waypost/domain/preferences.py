@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from waypost.domain.channel import Channel
 from waypost.domain.channel_steps import ChannelName, seconds_of
 from waypost.domain.quiet_hours import Hours
-from waypost.domain.submission import Locale, NotificationType
+from waypost.domain.submission import Locale, NotificationType, Seconds
 from waypost.domain.time import SECOND_MS
 
 CAP_LIMIT: Final = 10_000
@@ -28,8 +28,8 @@ class Cap(Struct, frozen=True, kw_only=True):
     """How many."""
     per: Annotated[str, Meta(pattern=r"^(day|[1-9][0-9]{0,4}[smhd])(?!\n)$")] = "day"
     """A `day` of the user's calendar, or a time that rolls: `1h`, `24h`, `7d`; 31 days at most."""
-    over: Literal["hold", "drop"] = "hold"
-    """What is over it waits until there is room (`hold`), or is not sent (`drop`)."""
+    over: Literal["hold", "drop", "degrade"] = "hold"
+    """What is over it waits until there is room (`hold`), is not sent (`drop`), or is in the feed alone (`degrade`)."""
 
     @property
     def rolls_ms(self) -> int | None:
@@ -46,6 +46,8 @@ class TypeSettings(Struct, frozen=True, kw_only=True):
     """Whether it is sent to users who have not said."""
     channels: tuple[ChannelName, ...] = ()
     """The channels it is sent by to users who have not said. Unset: all."""
+    ttl_s: Seconds | None = None
+    """Seconds for which sending it is worthwhile, where a submission says nothing. Unset: `defaults.ttl_s`."""
     critical: bool = False
     """Users cannot turn it off, and caps of the app do not count it."""
     quiet_hours: Literal["defer", "merge", "skip", "pass"] | None = None

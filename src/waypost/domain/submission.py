@@ -8,11 +8,11 @@ from typing import Annotated, Any, NewType
 
 from msgspec import Meta, Struct
 
+from waypost.domain.best_time import SendAt, send_at_faults
 from waypost.domain.channel import Channel
 from waypost.domain.channel_steps import ChannelName, SubmittedChannels, SubmittedStep
 from waypost.domain.content import ApnsPushType, Kind, Urgency
 from waypost.domain.errors import Fault
-from waypost.domain.local_time import LocalTime, local_faults
 from waypost.domain.notification import Guarantee
 from waypost.domain.retry import POLICIES
 from waypost.domain.submitted_device import SubmittedAddress
@@ -152,8 +152,11 @@ class Submission(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     ] = None
     scheduled_at: Annotated[Moment | None, Meta(description="The earliest time of sending (RFC 3339).")] = None
     send_at: Annotated[
-        LocalTime | None,
-        Meta(description="The earliest time of sending on the user's clock, in the zone of their profile."),
+        SendAt | None,
+        Meta(
+            description="The earliest time of sending on the user's clock, in the zone of their profile; `best` is the"
+            " hour in which they read most, `best 09:00-21:00` one in this window."
+        ),
     ] = None
     idempotency_key: IdempotencyKey | None = None
     dedup_window: Annotated[
@@ -234,6 +237,10 @@ class Defaults(Struct, frozen=True):
     locale: Locale | None = None
     """The language of templates for users of whom none is known. Unset: each template's own default."""
 
+    def ttl_of(self, kind: str | None) -> int:
+        """Return the time to live of a submission of the type *kind* that says none, seconds."""
+        return self.ttl_s
+
     def channels_of(self, kind: str | None) -> tuple[ChannelName | SubmittedStep, ...]:
         """Return the channels of a submission of the type *kind* that names none."""
         return self.channels if kind is None else self.channels_by_type.get(NotificationType(kind), self.channels)
@@ -243,6 +250,16 @@ class Defaults(Struct, frozen=True):
         said = self.dedup_windows_s.get(NotificationType(kind)) if kind is not None else None
         usual = unset if self.dedup_window_s is None else self.dedup_window_s
         return min(usual, _SHORT_WINDOWS_S.get(kind, usual)) if said is None else said
+
+
+class TypedDefaults(Defaults, frozen=True):
+    """An app's values, with those that its types declare themselves."""
+
+    ttls_s: dict[NotificationType, Seconds] = {}
+
+    def ttl_of(self, kind: str | None) -> int:
+        """See Defaults."""
+        return self.ttl_s if kind is None else self.ttls_s.get(NotificationType(kind), self.ttl_s)
 
 
 _SHORT_WINDOWS_S: dict[str | None, int] = {"otp": 300, "payment": 300}
@@ -309,7 +326,7 @@ def _local_faults(submission: Submission, send_at: str) -> Iterator[Fault]:
         yield Fault("send_at", "stands in place of scheduled_at; leave one out")
     elif submission.to is not None or submission.device is not None:
         yield Fault("send_at", "is a time of the user's clock: give user_id")
-    yield from local_faults("send_at", send_at)
+    yield from send_at_faults(send_at)
 
 
 def _shown_faults(submission: Submission) -> Iterator[Fault]:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
-from typing import Final
 from zoneinfo import ZoneInfo
 
-from waypost.domain.best_hour import HOURS, BasedOn, BestHour, Hours, best_hour, summed
+from waypost.domain.best_hour import HABIT_MS, BasedOn, BestHour, Hours, best_hour, summed
+from waypost.domain.best_time import Habits, shift_of
 from waypost.domain.ids import AppId, UserId
-from waypost.domain.time import DAY_MS, HOUR_MS, Instant, later, to_datetime
+from waypost.domain.time import later
 from waypost.ports.analytics import Analytics
 from waypost.ports.clock import Clock
-
-HABIT_MS: Final = 90 * DAY_MS
-"""Milliseconds that count as somebody's habit."""
 
 
 class CountedHours:
@@ -31,20 +27,15 @@ class CountedHours:
 
         It is the user's own, else that of users *like* them (members of a segment), else that of all of the app.
         """
-        now = self._clock.now()
-        since = later(now, -HABIT_MS)
-        own = await self._analytics.hours(app, list(users), since)
+        now, found = self._clock.now(), await self.habits(app, list(users), like)
+        best = {user: best_hour(found[user], shift_of(zone, now)) for user, zone in users.items()}
+        return {user: hour for user, hour in best.items() if hour is not None}
+
+    async def habits(self, app: AppId, users: Sequence[UserId], like: Sequence[UserId] = ()) -> dict[UserId, Habits]:
+        """Read when each of *users* reads, users *like* them, and all of the app."""
+        since = later(self._clock.now(), -HABIT_MS)
+        own = await self._analytics.hours(app, users, since)
         alike = summed(await self._analytics.hours(app, like, since)) if like else Hours()
         (everybody,) = await self._analytics.hours(app, None, since)
-        found: dict[UserId, BestHour] = {}
-        for (user_id, zone), hours in zip(users.items(), own, strict=True):
-            known = [(BasedOn.USER, hours), (BasedOn.SEGMENT, alike), (BasedOn.APP, everybody)]
-            if (best := best_hour(known, _shift(zone, now))) is not None:
-                found[user_id] = best
-        return found
-
-
-def _shift(zone: ZoneInfo, now: Instant) -> int:
-    """Return the zone's offset from UTC in whole hours."""
-    offset = to_datetime(now).astimezone(zone).utcoffset() or timedelta()
-    return round(offset.total_seconds() * 1000 / HOUR_MS) % HOURS
+        rest = [(BasedOn.SEGMENT, alike), (BasedOn.APP, everybody)]
+        return {user: [(BasedOn.USER, hours), *rest] for user, hours in zip(users, own, strict=True)}

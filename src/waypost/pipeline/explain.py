@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from waypost.domain.best_time import BestTime, UserClock, best_time, is_best
 from waypost.domain.channel import Channel
 from waypost.domain.credential import CredentialId
 from waypost.domain.dedup import ClaimKind, content_hash
@@ -15,7 +16,7 @@ from waypost.domain.device import Registration, registered
 from waypost.domain.drafting import ContentCheck, draft
 from waypost.domain.errors import InvalidRequest
 from waypost.domain.ids import AppId, CallerId, DeviceId, UserId
-from waypost.domain.local_time import UTC_NAME, ChosenZone, ZoneReader
+from waypost.domain.local_time import UTC_NAME, ChosenZone
 from waypost.domain.message import message_of
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.recipient import FactsReader, Recipient
@@ -62,6 +63,8 @@ class Explanation(Struct, frozen=True):
     """The verdicts of each routing rule on an address, in order."""
     zone: ChosenZone | None = None
     """The zone in which its local time is meant; None where it has none."""
+    best: BestTime | None = None
+    """What its best time follows from; None where it asks for none."""
 
 
 class Explain(Struct, frozen=True):
@@ -81,8 +84,8 @@ class Explain(Struct, frozen=True):
     """Reads what features know of a user; the same as routing's."""
     in_order: Callable[[Lane, Delivery], Sequence[CredentialId]] = lambda _, delivery: (delivery.credential,)
     """The credentials that a delivery would be tried with now, in order."""
-    zones: ZoneReader | None = None
-    """Finds the zones of users; the same as intake's."""
+    clocks: Callable[[AppId, Sequence[Submission]], Awaitable[Mapping[UserId, UserClock]]] | None = None
+    """Finds the clocks of users; the same as intake's."""
 
     async def explain(self, app: AppId, caller: CallerId, submission: Submission) -> Explanation:
         """Explain what would become of *submission*; InvalidRequest where it would be refused."""
@@ -94,10 +97,10 @@ class Explain(Struct, frozen=True):
         (said,) = await self.templates.chosen(app, [submission])
         if isinstance(said, InvalidRequest):
             raise said
-        zone = await self._zone(app, submission)
+        clock = await self._clock(app, submission)
         rules = self.defaults[app], now, self.checks.get(app, ()), device
-        named = UTC_NAME if zone is None else zone.name
-        made = draft(submission, new_id, app, caller, *rules, template=said, zone=named)
+        zone, habits = (UTC_NAME, ()) if clock is None else (clock.zone.name, clock.habits)
+        made = draft(submission, new_id, app, caller, *rules, template=said, zone=zone, habits=habits)
         notification = made.notification
         (devices,) = await self.devices.for_users([(app, notification.user_id)])
         if isinstance(device, Registration):
@@ -111,14 +114,14 @@ class Explain(Struct, frozen=True):
             tuple(claim.kind for claim in made.claims),
             tuple(self._target(notification, recipient, n, each) for n, each in enumerate(routed.targets)),
             routed.rulings,
-            zone,
+            None if clock is None else clock.zone,
+            best_time(send_at, habits, zone, now) if (send_at := submission.send_at) and is_best(send_at) else None,
         )
 
-    async def _zone(self, app: AppId, submission: Submission) -> ChosenZone | None:
-        if submission.send_at is None or submission.user_id is None or self.zones is None:
+    async def _clock(self, app: AppId, submission: Submission) -> UserClock | None:
+        if self.clocks is None or submission.user_id is None:
             return None
-        user = UserId(submission.user_id)
-        return (await self.zones(app, [user]))[user]
+        return (await self.clocks(app, [submission])).get(UserId(submission.user_id))
 
     def _target(
         self, notification: Notification, recipient: Recipient, n: int, candidate: Candidate

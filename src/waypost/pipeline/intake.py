@@ -20,11 +20,12 @@ from waypost.domain.amendment import (
     Withdrawn,
 )
 from waypost.domain.backlog import Backlog, Full
+from waypost.domain.best_time import HabitReader, UserClock, is_best
 from waypost.domain.device import Device, Registration
 from waypost.domain.drafting import ContentCheck, Draft, draft, keys_of
 from waypost.domain.errors import ErrorCode, InvalidRequest, NotFound, Unavailable, WaypostError
 from waypost.domain.ids import AppId, CallerId, NotificationId, UserId, format_id
-from waypost.domain.local_time import UTC_NAME, ChosenZone, ZoneReader
+from waypost.domain.local_time import UTC_NAME, ZoneReader
 from waypost.domain.notification import Lane, lane_of
 from waypost.domain.scope import Scope
 from waypost.domain.submission import Defaults, Submission
@@ -43,7 +44,7 @@ _RETRY_AFTER_S: Final = (1, 4)
 """The range of seconds after which shed callers come again, at different times, or they would come at once."""
 
 
-Zones = Mapping[UserId, ChosenZone]
+Clocks = Mapping[UserId, UserClock]
 
 
 class Caller(Struct, frozen=True):
@@ -79,6 +80,8 @@ class Intake(Struct, frozen=True):
     """Of each app, what the channels that it has a credential for refuse."""
     zones: ZoneReader | None = None
     """Finds the zones in which local times of users are meant; None where all are UTC."""
+    habits: HabitReader | None = None
+    """Reads when users read, for those who are to be told at their best time; None where nobody counts it."""
 
     async def submit(self, caller: Caller, submissions: Sequence[Submission]) -> list[Acceptance | InvalidRequest]:
         """Accept each submission, or say what is wrong with it; one answer each, in order, durable when returned.
@@ -98,14 +101,14 @@ class Intake(Struct, frozen=True):
         self.shed(caller.app, 1.0 if Lane.CRITICAL in lanes else _SHED_FROM)
         self._refuse_if_full(caller.app, lanes)
         named = await self.direct.named(caller.app, submissions, self.clock.now())
-        zones = await self._zones(caller.app, submissions)
+        clocks = await self.clocks(caller.app, submissions)
         said = await self.templates.chosen(caller.app, submissions)
-        drafts = self._drafts(caller, submissions, named, said, zones)
+        drafts = self._drafts(caller, submissions, named, said, clocks)
         meant = [each if isinstance(made, Draft) else None for each, made in zip(named, drafts, strict=True)]
         kept = await self.direct.keep(meant, self.clock.now())
         if any(map(_is_somebodys, meant, kept)):
             owned = [new or was for new, was in zip(kept, named, strict=True)]
-            drafts = self._drafts(caller, submissions, owned, said, zones)
+            drafts = self._drafts(caller, submissions, owned, said, clocks)
         arrivals = [NewNotification(made.notification, made.claims) for made in drafts if isinstance(made, Draft)]
         answers = iter(await self.work.accept(arrivals) if arrivals else ())
         results = [next(answers) if isinstance(made, Draft) else made for made in drafts]
@@ -144,9 +147,9 @@ class Intake(Struct, frozen=True):
     async def forget(self, caller: Caller, submission: Submission) -> int:
         """End the dedup windows that *submission* would meet, so that it is new again; return how many were open."""
         (new_id,) = self.ids.next(1)
-        zones = await self._zones(caller.app, [submission])
+        clocks = await self.clocks(caller.app, [submission])
         (said,) = await self.templates.chosen(caller.app, [submission])
-        made = self._draft(caller, submission, new_id, self.clock.now(), None, said, zones)
+        made = self._draft(caller, submission, new_id, self.clock.now(), None, said, clocks)
         if isinstance(made, InvalidRequest):
             raise made
         return await self.dedup.forget(keys_of(submission, made.notification))
@@ -191,10 +194,15 @@ class Intake(Struct, frozen=True):
                     assert_never(never)
             raise Unavailable(why, ErrorCode.BACKLOG_FULL, retry_after_s=5)
 
-    async def _zones(self, app: AppId, submissions: Sequence[Submission]) -> Zones:
-        """Find the zone of each user who is to be told at a time of their own clock; most submissions have none."""
-        users = [UserId(each.user_id) for each in submissions if each.send_at is not None and each.user_id is not None]
-        return await self.zones(app, users) if users and self.zones is not None else {}
+    async def clocks(self, app: AppId, submissions: Sequence[Submission]) -> Clocks:
+        """Find the clock of each user who is to be told at a time of their own; most submissions have none."""
+        timed = [each for each in submissions if each.send_at is not None and each.user_id is not None]
+        if not timed or self.zones is None:
+            return {}
+        zones = await self.zones(app, [UserId(each.user_id or "") for each in timed])
+        best = {UserId(each.user_id or ""): None for each in timed if is_best(each.send_at or "")}
+        habits = await self.habits(app, list(best)) if best and self.habits is not None else {}
+        return {user: UserClock(zone, habits.get(user, ())) for user, zone in zones.items()}
 
     def _drafts(
         self,
@@ -202,12 +210,12 @@ class Intake(Struct, frozen=True):
         submissions: Sequence[Submission],
         named: Sequence[Named],
         said: Sequence[Said],
-        zones: Zones,
+        clocks: Clocks,
     ) -> list[Draft | InvalidRequest]:
         now = self.clock.now()
         ids = self.ids.next(len(submissions))
         return [
-            self._draft(caller, each, new_id, now, device, template, zones)
+            self._draft(caller, each, new_id, now, device, template, clocks)
             for each, new_id, device, template in zip(submissions, ids, named, said, strict=True)
         ]
 
@@ -219,15 +227,14 @@ class Intake(Struct, frozen=True):
         now: Instant,
         device: Named,
         template: Said,
-        zones: Zones,
+        clocks: Clocks,
     ) -> Draft | InvalidRequest:
         if isinstance(device, InvalidRequest):
             return device
         if isinstance(template, InvalidRequest):
             return template
         checks, defaults = self.checks.get(caller.app, ()), self.defaults[caller.app]
-        chosen = zones.get(UserId(submission.user_id)) if zones and submission.user_id is not None else None
-        zone = UTC_NAME if chosen is None else chosen.name
+        clock = clocks.get(UserId(submission.user_id)) if clocks and submission.user_id is not None else None
         try:
             return draft(
                 submission,
@@ -239,7 +246,8 @@ class Intake(Struct, frozen=True):
                 checks,
                 device,
                 template=template,
-                zone=zone,
+                zone=UTC_NAME if clock is None else clock.zone.name,
+                habits=() if clock is None else clock.habits,
             )
         except InvalidRequest as invalid:
             return invalid

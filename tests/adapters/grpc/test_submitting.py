@@ -90,6 +90,7 @@ async def test_each_call_ends_with_the_id_of_its_request() -> None:
         EVERY_FIELD,
         {"user_id": "u", "title": "later", "scheduled_at": "2027-02-01T00:00:00Z", "idempotency_key": "k"},
         {"user_id": "u", "title": "later", "send_at": "2027-02-01T09:00", "idempotency_key": "k"},
+        {"user_id": "u", "title": "later", "send_at": "best 09:00-21:00", "idempotency_key": "k"},
     ],
 )
 async def test_both_doors_make_the_same_of_the_same(fields: dict[str, Any]) -> None:

@@ -65,6 +65,7 @@ from waypost.entrypoints.rest.api import Api, Readiness
 from waypost.entrypoints.rest.app import build_app
 from waypost.entrypoints.rest.settings import RestSettings
 from waypost.features.parts import Door, Ground
+from waypost.pipeline.best_hours import CountedHours
 from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.direct import DirectDevices
 from waypost.pipeline.explain import Explain
@@ -206,6 +207,7 @@ class Service:
             refused=self.stores.balance.refused,
             checks=checks,
             zones=partial(zones_of, self.stores.profiles, {OTHER: "Asia/Kolkata"}),
+            habits=CountedHours(self.stores.analytics, self.clock).habits,
         )
         return Api(
             intake=intake,
@@ -242,7 +244,7 @@ class Service:
                 self.clock,
                 ids,
                 checks,
-                zones=intake.zones,
+                clocks=intake.clocks,
             ),
             clock=self.clock,
             telemetry=self.telemetry,

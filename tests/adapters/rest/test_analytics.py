@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import httpx
 import pytest
@@ -17,7 +19,7 @@ from waypost.domain.amendment import Confirm
 from waypost.domain.device_event import DeviceEvent, EventKind
 from waypost.domain.ids import parse_id
 from waypost.domain.settlement import Sent
-from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, isoformat, later
+from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, isoformat, later, to_datetime
 from waypost.entrypoints.rest.app import build_app
 from waypost.features.analytics.parts import count
 from waypost.features.analytics.settings import AnalyticsSettings
@@ -153,6 +155,23 @@ async def test_the_best_hour_is_the_users_own_or_that_of_all() -> None:
         nobody = await _asked(client, "/v1/users/nobody/best-hour")
         assert (nobody["zone"], nobody["based_on"], nobody["rate"]) == ("UTC", "app", 1.0)
         assert nobody["hour"] in {9, 18}
+        await _is_sent_at_the_best_hour(service, client, ada["hour"])
+
+
+async def _is_sent_at_the_best_hour(service: Service, client: httpx.AsyncClient, hour: int) -> None:
+    """Of Ada a submission waits for her hour; in a window in which nobody reads it is sent as that begins."""
+    said = {"user_id": "ada", "title": "At your best", "send_at": "best 18:00-22:00"}
+    explained = (await client.post("/v1/explain", json=said)).json()
+    assert explained["best_time"] == {"hour": hour, "based_on": "user", "rate": 1.0}
+    made = (await client.post("/v1/notifications", json=said)).json()
+    assert made["status"] == "scheduled"
+    told = (await _asked(client, f"/v1/notifications/{made['id']}"))["notification"]["scheduled_at"]
+    assert told == explained["scheduled_at"]
+    due = datetime.fromisoformat(told).astimezone(ZoneInfo("Europe/Zurich"))
+    assert (due.hour, due.minute, due > to_datetime(service.clock.now())) == (hour, 0, True)
+    early = (await client.post("/v1/explain", json=said | {"send_at": "best 03:00-04:00"})).json()
+    assert early["best_time"] == {"hour": None, "based_on": None, "rate": None}
+    assert datetime.fromisoformat(early["scheduled_at"]).astimezone(ZoneInfo("Europe/Zurich")).hour == 3
 
 
 def _event(**fields: Any) -> dict[str, Any]:

@@ -96,6 +96,8 @@ async def test_a_time_that_is_past_in_the_users_zone_is_now() -> None:
         {"send_at": MORNING, "scheduled_at": "2027-12-01T09:00:00Z"},
         {"send_at": MORNING, "user_id": None, "device": {"platform": "android", "token": "t" * 30}},
         {"send_at": "2029-12-01T09:00"},
+        {"send_at": "best 09:00"},
+        {"send_at": "best 09:00-09:00"},
     ],
 )
 async def test_what_cannot_be_meant_is_refused_by_name(fields: dict[str, Any]) -> None:

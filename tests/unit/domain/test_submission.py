@@ -5,17 +5,26 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.shows import shows
 from waypost.domain.channel import Channel
+from waypost.domain.channel_steps import SubmittedChannels
 from waypost.domain.content import ApnsPushType, Kind, Urgency
 from waypost.domain.dedup import ClaimKind
 from waypost.domain.drafting import Draft, draft
 from waypost.domain.errors import ErrorCode, InvalidRequest
 from waypost.domain.ids import AppId, CallerId, NotificationId
 from waypost.domain.notification import Lane
-from waypost.domain.submission import ContentSubmission, Defaults, NotificationType, Submission, SubmittedBroadcast
+from waypost.domain.submission import (
+    ContentSubmission,
+    Defaults,
+    NotificationType,
+    Submission,
+    SubmittedBroadcast,
+    TypedDefaults,
+)
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, Instant, later
 
 NOW = Instant(1_800_000_000_000)
@@ -166,6 +175,22 @@ def test_the_content_window_is_never_longer_than_the_validity() -> None:
     assert windows(drafted(ttl=0)) == {}
     due_later = drafted(scheduled_at=IN_AN_HOUR, ttl=60, dedup_window=86_400)
     assert windows(due_later) == {ClaimKind.CONTENT: HOUR_MS + MINUTE_MS}
+
+
+@shows("S1-138")
+def test_a_type_has_a_validity_of_its_own_and_a_window_that_is_no_longer() -> None:
+    defaults = TypedDefaults(
+        dedup_window_s=86_400, ttls_s={NotificationType("otp"): 120, NotificationType("news"): 600}
+    )
+    otp, other = drafted(defaults, type="otp"), drafted(defaults, type="other")
+    assert (otp.notification.ttl_ms, other.notification.ttl_ms) == (2 * MINUTE_MS, DAY_MS)
+    assert (windows(otp), windows(other)) == ({ClaimKind.CONTENT: 2 * MINUTE_MS}, {ClaimKind.CONTENT: DAY_MS})
+    assert drafted(defaults, type="otp", ttl=30).notification.ttl_ms == MINUTE_MS // 2
+    due_later = drafted(defaults, type="news", scheduled_at=IN_AN_HOUR)
+    assert windows(due_later) == {ClaimKind.CONTENT: HOUR_MS + 10 * MINUTE_MS}
+    steps = [{"to": "push", "for": "10m"}, "email"]
+    with pytest.raises(InvalidRequest, match="too late"):
+        drafted(defaults, type="news", channels=msgspec.convert(steps, SubmittedChannels))
 
 
 @shows("S2-17")

@@ -87,6 +87,7 @@ def known(**fields: Any) -> Facts:
         (known(hours=NIGHT, settings=TypeSettings(quiet_hours="skip")), Suppressed("quiet_hours"), ...),
         (known(hours=NIGHT, zone=ZoneInfo("Asia/Tokyo")), None, None),
         (known(full=Verdicts(None, {"email": Full(None)})), None, Suppressed("frequency_limit")),
+        (known(full=Verdicts(None, {"email": Full(None, True)})), None, Suppressed("degraded")),
         (known(full=Verdicts(Full(EVENING))), Parked("rule:frequency_limit", EVENING), ...),
     ],
 )
@@ -116,6 +117,8 @@ def test_what_passes_and_whose_zone_is_unknown_is_said() -> None:
         ("preferences: {cap: {limit: 3, per: 32d}}", r"apps\.demo\.preferences\.cap\.per: is 31 days"),
         ("types: {news: {channel_caps: {sms: {limit: 3, per: 745h}}}}", r"types\.news\.channel_caps\.sms\.per"),
         ("preferences: {quiet_hours: 22-07}", r"apps\.demo\.preferences\.quiet_hours: is written as"),
+        ("types: {news: {cap: {limit: 3, over: degrade}}}", r"news\.cap\.over: `degrade` needs a feed"),
+        ("preferences: {cap: {limit: 3, over: degrade}}", r"preferences\.cap\.over: `degrade` needs a feed"),
         ("types: {news: {cap: {limit: 3, per: week}}}", r"apps\.demo\.types\.news\.cap\.per"),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -116,6 +116,8 @@ class LaneBench:
         self.others: Sequence[Sender] = ()
         """Senders of further credentials."""
         self.fallbacks = Fallbacks()
+        self.families: Mapping[Channel, str] | None = None
+        """The family of each channel; None where all are of apps."""
 
     def context(self) -> DeliveryContext:
         """What the lane works with, as the composition root puts it together."""
@@ -130,9 +132,10 @@ class LaneBench:
             senders=senders,
             routing=RoutingTable(
                 {platform: channel for channel, platform in PLATFORMS.items()},
-                {APP: {Channel("apns"): (APNS,), Channel("fcm"): (FCM,)}},
+                {APP: {name.channel: (name,) for name in senders if not name.name}},
                 self.routing_rules,
                 self.renderers,
+                self.families,
             ),
             rules={APP: RetryRules()},
             gates=gates,

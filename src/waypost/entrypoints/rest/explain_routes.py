@@ -11,6 +11,7 @@ from litestar import Response, post
 from litestar.params import RawBody
 from msgspec import Meta, Struct
 
+from waypost.domain.best_hour import BasedOn, BestHour
 from waypost.domain.channel import Channel
 from waypost.domain.credential import CredentialId
 from waypost.domain.dedup import ClaimKind, shown
@@ -90,6 +91,17 @@ class RulingView(Struct, frozen=True):
     reason: Annotated[str, Meta(description="Why; of `deferred` the end of the wait, of `sent_with` the credential.")]
 
 
+class BestTimeView(Struct, frozen=True):
+    """The hour in which most is read, and whose habits say so."""
+
+    hour: Annotated[int | None, Meta(description="The hour of the user's clock; null where too little was read.")]
+    based_on: Annotated[
+        BasedOn | None,
+        Meta(description="The user, or all of the app; null: it is sent at once, or as the window begins."),
+    ]
+    rate: Annotated[float | None, Meta(description="The part of what was sent in this hour that was read.")]
+
+
 class ExplanationView(Struct, frozen=True):
     """The predicted outcome of a submission. Nothing was accepted, claimed or sent."""
 
@@ -103,6 +115,9 @@ class ExplanationView(Struct, frozen=True):
     time_zone_of: Annotated[
         ZoneSource | None,
         Meta(description="Whose zone that is: the user's, else the app's; `nowhere` where neither has one: UTC."),
+    ]
+    best_time: Annotated[
+        BestTimeView | None, Meta(description="What `send_at: best` follows from; null where that is not given.")
     ]
     content_hash: Hash
     dedup: Annotated[
@@ -141,11 +156,18 @@ def _view(explanation: Explanation) -> ExplanationView:
         scheduled_at=None if scheduled_at is None else isoformat(scheduled_at),
         time_zone=None if zone is None else zone.name,
         time_zone_of=None if zone is None else zone.source,
+        best_time=None if explanation.best is None else _best_time(explanation.best.hour),
         content_hash=shown(explanation.content_hash),
         dedup=explanation.dedup,
         targets=tuple(_target(target) for target in explanation.targets),
         routing=tuple(_ruling(ruling) for ruling in explanation.rulings),
     )
+
+
+def _best_time(hour: BestHour | None) -> BestTimeView:
+    if hour is None:
+        return BestTimeView(None, None, None)
+    return BestTimeView(hour.hour, hour.based_on, round(hour.rate, 4))
 
 
 def _target(target: ExplainedTarget) -> ExplainedTargetView:

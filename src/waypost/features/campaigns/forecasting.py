@@ -6,21 +6,26 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from waypost.domain.best_time import Habits, is_best
 from waypost.domain.bulk import PAGE, BulkJob, notification_for, variables_for
 from waypost.domain.campaign import Campaign
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Device
 from waypost.domain.forecast import Forecast, Planned, Sample, Tally, turn_of
 from waypost.domain.ids import UserId
+from waypost.domain.profile import NOBODY
 from waypost.domain.recipient import Recipient
 from waypost.domain.time import Instant
 from waypost.features.campaigns.jobs import drafted
 from waypost.features.parts import Ground
+from waypost.pipeline.best_hours import CountedHours
 from waypost.pipeline.explain import Explain
 from waypost.pipeline.route import plan
 from waypost.ports.work import WorkItem
 from waypost.runtime.clock import RandomIds
 
+_Clock = tuple[str | None, Habits]
+"""The zone of a user, and when they read."""
 _AT_ONCE: Final = 200
 """Users that are decided about before others have their turn."""
 _SEGMENTS: Final = "x-segments"
@@ -40,8 +45,11 @@ async def forecast(ground: Ground, explain: Explain, campaign: Campaign) -> Fore
     for start in range(0, len(chosen), _AT_ONCE):
         users = chosen[start : start + _AT_ONCE]
         devices = await _devices(ground, explain, job, users)
-        zones = await _zones(ground, job, users)
-        items = [_item(job, user, own.get(user, {}), devices.get(user, ()), zones.get(user)) for user in users]
+        clocks = await _clocks(ground, job, users)
+        items = [
+            _item(job, user, own.get(user, {}), devices.get(user, ()), clocks.get(user, (None, ())), begins_at)
+            for user in users
+        ]
         facts = None if explain.facts is None else await explain.facts([each.notification for each in items])
         for n, item in enumerate(items):
             user = item.notification.user_id
@@ -81,16 +89,21 @@ async def _devices(
     return dict(zip(users, found, strict=True))
 
 
-async def _zones(ground: Ground, job: BulkJob, users: Sequence[UserId]) -> Mapping[UserId, str | None]:
-    """Read the zones of users, where the job has a local time."""
+async def _clocks(ground: Ground, job: BulkJob, users: Sequence[UserId]) -> Mapping[UserId, _Clock]:
+    """Read the zones of users, and when they read, where the job has a local time, or the best one."""
     if job.send_at is None:
         return {}
     found = await ground.store.profiles.of(job.app, users)
-    return {user: profile.time_zone for user, profile in found.items()}
+    best = users if is_best(job.send_at) else ()
+    habits = await CountedHours(ground.store.analytics, ground.clock).habits(job.app, best) if best else {}
+    return {user: (found.get(user, NOBODY).time_zone, habits.get(user, ())) for user in users}
 
 
-def _item(job: BulkJob, user: UserId, own: Mapping[str, str], devices: Sequence[Device], zone: str | None) -> WorkItem:
-    return WorkItem(notification_for(job, 0, user, variables_for(job, own, user), zone), None, tuple(devices))
+def _item(
+    job: BulkJob, user: UserId, own: Mapping[str, str], devices: Sequence[Device], clock: _Clock, begins_at: Instant
+) -> WorkItem:
+    told = notification_for(job, 0, user, variables_for(job, own, user), *clock, begins_at)
+    return WorkItem(told, None, tuple(devices))
 
 
 def _planned(item: WorkItem, recipient: Recipient, explain: Explain, now: Instant) -> Planned:

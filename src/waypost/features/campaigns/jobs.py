@@ -42,7 +42,7 @@ def drafted(
         rate=asked.rate,
     )
     app = ground.config.apps[campaign.app]
-    rules = app.defaults, now, checks, campaign.chosen
+    rules = app.typed_defaults, now, checks, campaign.chosen
     return draft_job(plain, new_id, campaign.app, campaign.by, *rules, zone=app.time_zone, version=campaign.version)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from waypost.channels.inapp.settings import CHANNEL as FEED
 from waypost.domain.capping import Claim, Full, Verdicts
 from waypost.domain.channel import PUSH, Channel
+from waypost.domain.delivery import Delivery
 from waypost.domain.ids import NotificationId
 from waypost.domain.recipient import Recipient
 from waypost.domain.routing import condition_of
@@ -14,6 +15,7 @@ from waypost.domain.settlement import Parked, Suppressed
 from waypost.domain.time import Instant
 from waypost.features.parts import Ground
 from waypost.features.preferences.deciding import FEATURE, FREQUENCY_LIMIT, Facts
+from waypost.features.preferences.degrading import degraded, put_into_feed
 from waypost.pipeline.route import Plan, held_back
 
 
@@ -24,7 +26,10 @@ async def claims(ground: Ground, plans: Sequence[Plan], found: Mapping[Notificat
     if not asked:
         return plans
     verdicts = dict(zip(asked, await ground.store.frequency.claim(list(asked.values())), strict=True))
-    return [_held(ground, plan, verdicts[n], now) if n in verdicts else plan for n, plan in enumerate(plans)]
+    held = {n: _held(ground, plans[n], verdicts[n]) for n in asked}
+    over = [plans[n].item.notification for n in asked if _degrades(ground, plans[n], verdicts[n])]
+    await put_into_feed(ground, over, now)
+    return [held_back(plan, held[n], now) if held.get(n) else plan for n, plan in enumerate(plans)]
 
 
 def _claim(ground: Ground, plan: Plan, found: Mapping[NotificationId, Recipient], now: Instant) -> Claim | None:
@@ -43,13 +48,25 @@ def _family(ground: Ground, channel: Channel) -> str:
     return ground.families.get(channel, PUSH)
 
 
-def _held(ground: Ground, plan: Plan, verdicts: Verdicts, now: Instant) -> Plan:
-    held: dict[int, Suppressed | Parked] = {}
+def _fulls(ground: Ground, plan: Plan, verdicts: Verdicts) -> Iterator[tuple[Delivery, Full]]:
+    """Yield the deliveries of *plan* that are over a cap; a feed disturbs nobody."""
     for each in plan.deliveries:
         full = None if each.channel == FEED else verdicts.of(_family(ground, each.channel))
         if full is not None:
-            held[each.n] = _verdict(full, each.message.expires_at)
-    return held_back(plan, held, now) if held else plan
+            yield each, full
+
+
+def _degrades(ground: Ground, plan: Plan, verdicts: Verdicts) -> bool:
+    return any(full.degrades for _, full in _fulls(ground, plan, verdicts))
+
+
+def _held(ground: Ground, plan: Plan, verdicts: Verdicts) -> dict[int, Suppressed | Parked]:
+    """Return what becomes of each delivery that is over a cap."""
+    notification = plan.item.notification
+    return {
+        each.n: degraded(notification) if full.degrades else _verdict(full, each.message.expires_at)
+        for each, full in _fulls(ground, plan, verdicts)
+    }
 
 
 def _verdict(full: Full, expires_at: Instant) -> Suppressed | Parked:

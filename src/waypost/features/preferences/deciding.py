@@ -17,7 +17,7 @@ from waypost.domain.capping import NO_CAP, Capped, Claim, Verdicts, caps_of
 from waypost.domain.channel import PUSH
 from waypost.domain.content import Kind, Urgency
 from waypost.domain.device import EMAIL, Device
-from waypost.domain.ids import AppId, NotificationId, UserId
+from waypost.domain.ids import AppId, CallerId, NotificationId, UserId
 from waypost.domain.message import Message
 from waypost.domain.notification import Notification
 from waypost.domain.preference_link import LinkedUser, PreferenceLinks
@@ -40,6 +40,10 @@ MERGED: Final = "merged"
 MERGED_BEFORE_MS: Final = MINUTE_MS
 """Milliseconds before the end of quiet hours in which nothing is merged: a digest is whole when it is read."""
 FREQUENCY_LIMIT: Final = "frequency_limit"
+DEGRADED: Final = "degraded"
+"""The reason of what is over a cap and found in the feed instead."""
+DEGRADED_CALLER: Final = CallerId("waypost:degraded")
+"""The caller of the copy in the feed; what its user wants of the feed counts for it."""
 _OURS: Final = "waypost:"
 """The beginning of the caller's name where Waypost itself sends: no API key has a colon in its name."""
 
@@ -120,7 +124,8 @@ def _is_meant(notification: Notification, app: AppSettings) -> bool:
     """Tell whether preferences count: a user is told something, and not by Waypost itself."""
     content = notification.content
     is_shown = content.to is None and notification.kind is Kind.VISIBLE
-    return is_shown and not notification.caller.startswith(_OURS) and _has(app)
+    is_ours = notification.caller.startswith(_OURS) and notification.caller != DEGRADED_CALLER
+    return is_shown and not is_ours and _has(app)
 
 
 def _has(app: AppSettings) -> bool:
@@ -223,7 +228,9 @@ def _frequency_limit(question: Question, candidate: Candidate) -> Verdict | None
     full = known.full.of(question.families.get(candidate.channel, PUSH))
     if full is None:
         return None
-    return Suppressed(FREQUENCY_LIMIT) if full.until is None else Deferred(full.until)
+    if full.until is not None:
+        return Deferred(full.until)
+    return Suppressed(DEGRADED if full.degrades else FREQUENCY_LIMIT)
 
 
 RULES: Final = (

@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from waypost.channels.inapp.settings import CHANNEL as FEED
 from waypost.config import AppSettings, Config
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.preference_link import PreferenceLinks
@@ -48,12 +49,15 @@ def _read(file: Path) -> bytes:
 
 
 def check_preferences(config: Config) -> None:
-    """Refuse, with ConfigurationError, a cap over more than counts are kept for, and links that cannot be made."""
+    """Refuse, with ConfigurationError, caps that cannot be kept, and links that cannot be made."""
     links_of(config)
     for name, app in config.apps.items():
         for path, cap in _caps(app).items():
             if cap is not None and (cap.rolls_ms or 0) > LONGEST_CAP_S * SECOND_MS:
                 raise ConfigurationError(f"apps.{name}.{path}.per", "is 31 days at most")
+            if cap is not None and cap.over == "degrade" and FEED not in app.senders:
+                why = "`degrade` needs a feed, and the app has none: `inapp: {}` gives it one"
+                raise ConfigurationError(f"apps.{name}.{path}.over", why)
 
 
 def _caps(app: AppSettings) -> dict[str, Cap | None]:

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from waypost.domain.best_hour import HOURS, Hours
 from waypost.domain.buckets import Bucket, Span, size_of, spans_of, start_of
 from waypost.domain.ids import AppId, UserId
@@ -27,7 +29,7 @@ SELECT {columns}, sum(count) FROM event_slot WHERE app = ? AND name >= ? AND nam
 GROUP BY {places}
 """
 _HOURS: Final = """\
-SELECT hour, sent, opened FROM user_hour WHERE app = ? AND month = ? AND user_id = ?
+SELECT user_id, hour, sent, opened FROM user_hour WHERE app = ? AND month = ? AND user_id IN ({texts})
 """
 _LAST_NAME: Final = "\U0010ffff"
 
@@ -50,10 +52,7 @@ class SqlAnalytics:
     async def hours(self, app: AppId, users: Sequence[UserId] | None, since: Instant) -> list[Hours]:
         """See Analytics."""
         asked = (EVERYBODY,) if users is None else users
-        months = range(since // MONTH_MS, self._clock.now() // MONTH_MS + 1)
-        return await self._database.read(
-            lambda connection: [_hours(connection, app, user_id, months) for user_id in asked]
-        )
+        return await self._database.read(lambda connection: hours_of(connection, app, asked, since, self._clock.now()))
 
 
 def _spans(query: CountQuery | EventQuery) -> list[Span]:
@@ -108,10 +107,13 @@ def _row(row: Row, query: CountQuery | EventQuery, span: Span) -> Row:
     return (*row[:at], start_of(query.zone, query.bucket, row[at], span.shift), *row[at + 1 :])
 
 
-def _hours(connection: Connection, app: AppId, user_id: UserId, months: range) -> Hours:
-    sent, opened = [0] * HOURS, [0] * HOURS
-    for month in months:
-        for hour, of_sent, of_opened in connection.execute(_HOURS, (app, month, user_id)).fetchall():
-            sent[hour] += of_sent
-            opened[hour] += of_opened
-    return Hours(tuple(sent), tuple(opened))
+def hours_of(connection: Connection, app: AppId, users: Sequence[UserId], since: Instant, now: Instant) -> list[Hours]:
+    """Return when each of *users* was sent to and opened, by hour of the day in UTC; EVERYBODY is all of the app."""
+    sent: dict[str, list[int]] = {user: [0] * HOURS for user in users}
+    opened: dict[str, list[int]] = {user: [0] * HOURS for user in users}
+    sql, named = _HOURS.format(texts=connection.dialect.texts), msgspec.json.encode(users).decode()
+    for month in range(since // MONTH_MS, now // MONTH_MS + 1):
+        for user, hour, of_sent, of_opened in connection.execute(sql, (app, month, named)).fetchall():
+            sent[user][hour] += of_sent
+            opened[user][hour] += of_opened
+    return [Hours(tuple(sent[user]), tuple(opened[user])) for user in users]

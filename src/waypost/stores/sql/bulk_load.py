@@ -4,19 +4,25 @@ bulk_piece                     open ones, one job after the other
 device / bulk_recipient        the piece's range of user ids
 notification                   by the ids that follow, where some rows of the piece are written
 user_profile                   the zones of its recipients, of a job with a local time
+user_hour                      when they read, of a job with the best time
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from waypost.domain.best_hour import HABIT_MS, BasedOn
+from waypost.domain.best_time import Habits, is_best
 from waypost.domain.bulk import Audience, BulkJob, notification_for, recipient_id, variables_for
 from waypost.domain.ids import NotificationId, UserId
+from waypost.domain.rollup import EVERYBODY
+from waypost.domain.time import Instant, later
 from waypost.ports.work import WorkItem
+from waypost.stores.sql.analytics import hours_of
 from waypost.stores.sql.bulk_rows import FROM_JOB, encoded, job_of
 from waypost.stores.sql.bulk_walk import asked_by, matching
 from waypost.stores.sql.devices import DEVICE, device_of
@@ -51,6 +57,10 @@ _KNOWN = "SELECT id FROM notification WHERE id IN ({keys})"
 _variables = msgspec.msgpack.Decoder(dict[str, str]).decode
 
 
+Times = Callable[[UserId], tuple[str | None, Habits, Instant]]
+"""Tells the zone and the habits of a recipient, and the time by which they count."""
+
+
 class PieceRow(Struct, frozen=True, array_like=True):
     """A row of ``bulk_piece``."""
 
@@ -81,18 +91,18 @@ def read_job(connection: Connection, number: int) -> BulkJob:
     return job_of(connection.execute(f"{FROM_JOB} WHERE number = ?", (number,)).fetchone())
 
 
-def read_piece(connection: Connection, job: BulkJob, row: PieceRow, *, with_devices: bool) -> Read:
+def read_piece(connection: Connection, job: BulkJob, row: PieceRow, now: Instant, *, with_devices: bool) -> Read:
     """Read everyone of *row* without a row yet, by user id; *with_devices* where those are here."""
     audience = list(read_audience(connection, job, row))
     known: set[NotificationId] = set()
     if row.written:
         ids = [recipient_id(job.id, row.n, each.user_id) for each in audience]
         known = {found[0] for found in select_in(connection, _KNOWN, ids)}
-    zones = zones_of(connection, job, [each.user_id for each in audience])
+    when = times_of(connection, job, [each.user_id for each in audience], now)
     items: list[WorkItem] = []
     variables: dict[NotificationId, bytes] = {}
     for each in audience:
-        notification = notification_for(job, row.n, each.user_id, each.variables, zones.get(each.user_id))
+        notification = notification_for(job, row.n, each.user_id, each.variables, *when(each.user_id))
         if notification.id in known:
             continue
         items.append(WorkItem(notification, None, each.devices if with_devices else None))
@@ -101,12 +111,19 @@ def read_piece(connection: Connection, job: BulkJob, row: PieceRow, *, with_devi
     return Read(row, tuple(items), variables, row.written + len(items))
 
 
-def zones_of(connection: Connection, job: BulkJob, users: Sequence[UserId]) -> dict[str, str]:
-    """Return the zones of those *users* who have one; none where the job has no local time."""
+def times_of(connection: Connection, job: BulkJob, users: Sequence[UserId], now: Instant) -> Times:
+    """Return what tells what the time of each of *users* follows from; nothing is read where the job has none."""
     if job.send_at is None:
-        return {}
+        return lambda _: (None, (), now)
     named = msgspec.json.encode(users).decode()
-    return dict(connection.execute(_ZONES.format(texts=connection.dialect.texts), (job.app, named)).fetchall())
+    zones: dict[str, str] = dict(
+        connection.execute(_ZONES.format(texts=connection.dialect.texts), (job.app, named)).fetchall()
+    )
+    if not is_best(job.send_at):
+        return lambda user: (zones.get(user), (), now)
+    *each, everybody = hours_of(connection, job.app, [*users, EVERYBODY], later(now, -HABIT_MS), now)
+    own = dict(zip(users, each, strict=True))
+    return lambda user: (zones.get(user), ((BasedOn.USER, own[user]), (BasedOn.APP, everybody)), now)
 
 
 def read_audience(connection: Connection, job: BulkJob, row: PieceRow) -> Iterator[Audience]:

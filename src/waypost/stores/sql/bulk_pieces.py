@@ -122,7 +122,11 @@ class Pieces:
         try:
             return await self._database.read_to_route(
                 lambda connection: read_piece(
-                    connection, self._job(connection, row), row, with_devices=self._with_devices
+                    connection,
+                    self._job(connection, row),
+                    row,
+                    self._database.clock.now(),
+                    with_devices=self._with_devices,
                 )
             )
         finally:

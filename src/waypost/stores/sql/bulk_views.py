@@ -8,7 +8,7 @@ from waypost.domain.status import NotificationStatus
 from waypost.domain.time import later
 from waypost.ports.bulk import JobRecord, RecipientRecord
 from waypost.ports.views import NotificationRecord
-from waypost.stores.sql.bulk_load import PIECE_COLUMNS, PieceRow, read_audience, zones_of
+from waypost.stores.sql.bulk_load import PIECE_COLUMNS, PieceRow, read_audience, times_of
 from waypost.stores.sql.bulk_rows import FROM_JOB, find_job, job_of, record_of
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Connection, Row
@@ -86,8 +86,8 @@ def waiting_recipient(connection: Connection, app: AppId, notification_id: Notif
     job, found = job_of(row), PieceRow(*piece)
     for each in read_audience(connection, job, found):
         if recipient_id(job.id, found.n, each.user_id) == notification_id:
-            zones = zones_of(connection, job, [each.user_id])
-            told = notification_for(job, found.n, each.user_id, each.variables, zones.get(each.user_id))
+            when = times_of(connection, job, [each.user_id], job.created_at)
+            told = notification_for(job, found.n, each.user_id, each.variables, *when(each.user_id))
             return NotificationRecord(told, _waits(row), finished_at=row[8])
     return None
 

@@ -36,6 +36,7 @@ class Database:
         self._writer = engine.open_writer()
         self.loop_reader: Connection | None = None if engine.is_remote else engine.open_reader()
         """The reader on the event loop, for reads proven short, where a read is no round trip."""
+        self.clock = clock
         self.commits = GroupCommit(self._writer, settings, clock=clock, telemetry=telemetry)
         self._readers = ReadPool("reader", _READERS, self._read, telemetry)
         self._router = ReadPool("router", 1, self._read, telemetry)
