@@ -8,7 +8,7 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
         --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check fmt bench bench-peers interop fuzz simulate chaos campaign protos docs lock faults drill mutate compiled wheel services services-down
+.PHONY: help install run test check fmt bench bench-peers interop fuzz simulate chaos campaign protos docs lock faults drill deploy-check mutate compiled wheel services services-down
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ faults: install ## kill, freeze, cut off and fill up servers, three of a kind to
 
 drill: install ## cause the troubles of the runbook for real, and see that a real Prometheus raises each alert and that the page ends it (ONLY=provider_stopped for one)
 	@$(BIN)/python -m pytest -q tests/journeys/test_drills.py $(if $(ONLY),-k "test_$(ONLY)")
+
+deploy-check: install ## render the Helm chart with Helm, judge it by Kubernetes's schemas and the stacks by Compose's reader (builds both with Go at first, some minutes)
+	@$(BIN)/python -m scripts.deployment
 
 mutate: install ## plant one fault after the other in a copy of the tree, and print how many the tests notice (ONLY=name for one, JSON=1)
 	@$(BIN)/python -m scripts.mutate $(foreach name,$(ONLY),--only $(name)) $(if $(JSON),--json)

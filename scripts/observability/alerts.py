@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import Final, Literal, NamedTuple
 
 from scripts.observability.figures import API_P95_S, SUCCESS, of
+from waypost.domain.backlog import LATE_AFTER_S
+from waypost.domain.notification import Lane
+from waypost.runtime.credential_reload import REHEARSED_DAYS, URGENT_DAYS, WARN_DAYS
+from waypost.runtime.disk import FULL_SHARE, LOW_SHARE
 from waypost.telemetry import Metric
 
 DAY_S: Final = 86_400
@@ -85,7 +89,7 @@ ALERTS: Final = (
     Alert(
         "WaypostBulkLate",
         "warning",
-        f'{of(Metric.OLDEST_NEW)}{{lane="bulk"}} > 3600',
+        f'{of(Metric.OLDEST_NEW)}{{lane="bulk"}} > {LATE_AFTER_S[Lane.BULK]}',
         "a bulk notification of {{ $labels.app }} has waited for {{ $value | humanizeDuration }}",
         "5m",
     ),
@@ -107,19 +111,19 @@ ALERTS: Final = (
     Alert(
         "WaypostCredentialEnding",
         "warning",
-        f"{of(Metric.CREDENTIAL_ENDS)} - time() < {30 * DAY_S}",
+        f"{of(Metric.CREDENTIAL_ENDS)} - time() < {WARN_DAYS * DAY_S}",
         "{{ $labels.credential }} on {{ $labels.instance }} ends in {{ $value | humanizeDuration }}: renew it",
     ),
     Alert(
         "WaypostCredentialEndsNow",
         "critical",
-        f"{of(Metric.CREDENTIAL_ENDS)} - time() < {3 * DAY_S}",
+        f"{of(Metric.CREDENTIAL_ENDS)} - time() < {URGENT_DAYS * DAY_S}",
         "{{ $labels.credential }} on {{ $labels.instance }} ends in {{ $value | humanizeDuration }}",
     ),
     Alert(
         "WaypostCredentialUnrehearsed",
         "warning",
-        f"time() - {of(Metric.CREDENTIAL_REHEARSED)} > {365 * DAY_S}",
+        f"time() - {of(Metric.CREDENTIAL_REHEARSED)} > {REHEARSED_DAYS * DAY_S}",
         "the renewal of {{ $labels.credential }} was last rehearsed {{ $value | humanizeDuration }} ago",
     ),
     Alert(
@@ -139,14 +143,14 @@ ALERTS: Final = (
     Alert(
         "WaypostCriticalLate",
         "critical",
-        f'{of(Metric.OLDEST_NEW)}{{lane="critical"}} > 60',
+        f'{of(Metric.OLDEST_NEW)}{{lane="critical"}} > {LATE_AFTER_S[Lane.CRITICAL]}',
         "a critical notification of {{ $labels.app }} has waited for {{ $value | humanizeDuration }}",
         "2m",
     ),
     Alert(
         "WaypostLate",
         "warning",
-        f'{of(Metric.OLDEST_NEW)}{{lane=~"high|normal|silent"}} > 900',
+        f'{of(Metric.OLDEST_NEW)}{{lane=~"high|normal|silent"}} > {LATE_AFTER_S[Lane.NORMAL]}',
         "a notification of {{ $labels.app }} in lane {{ $labels.lane }} has waited for {{ $value | humanizeDuration }}",
         "5m",
     ),
@@ -193,14 +197,14 @@ ALERTS: Final = (
     Alert(
         "WaypostDiskFilling",
         "warning",
-        f"{_DISK} < 0.15",
+        f"{_DISK} < {LOW_SHARE}",
         "{{ $value | humanizePercentage }} of the disk of {{ $labels.instance }} are free",
         "5m",
     ),
     Alert(
         "WaypostDiskFull",
         "critical",
-        f"{_DISK} < 0.05",
+        f"{_DISK} < {FULL_SHARE}",
         "{{ $value | humanizePercentage }} of the disk of {{ $labels.instance }} are free",
         "1m",
     ),

@@ -14,6 +14,8 @@ from scripts.observability.figures import FIGURES
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 RULES: Final = ROOT / "deploy" / "prometheus" / "alerts.yaml"
+CHARTED: Final = ROOT / "deploy" / "helm" / "waypost" / "files" / "alerts.yaml"
+"""The same rules where Helm finds them: a chart has no files of others."""
 GRAFANA: Final = ROOT / "deploy" / "grafana"
 _HEAD: Final = """\
 # Rules for Prometheus (rule_files), written by `python -m scripts.observability`.
@@ -24,7 +26,7 @@ _HEAD: Final = """\
 def files() -> dict[Path, str]:
     """Give the text of each file."""
     drawn = {GRAFANA / f"{each.uid}.json": json.dumps(written(each), indent=1) + "\n" for each in DASHBOARDS}
-    return {RULES: rules(), **drawn}
+    return {RULES: rules(), CHARTED: rules(), **drawn}
 
 
 def rules() -> str:

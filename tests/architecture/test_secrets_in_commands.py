@@ -63,14 +63,23 @@ def _of_help_texts() -> Iterator[tuple[Path, str]]:
             yield source, line
 
 
+def _commands_of(document: dict[str, Any]) -> Iterator[list[str] | str]:
+    """What a file of Compose, or a resource of Kubernetes, runs."""
+    for service in document.get("services", {}).values():
+        yield from filter(None, (service.get("command"), service.get("healthcheck", {}).get("test")))
+    spec = document.get("spec", {})
+    for container in spec.get("template", {}).get("spec", {}).get("containers", ()):
+        yield container["args"]
+
+
 def _of_deploy_files() -> Iterator[tuple[Path, str]]:
     for file in (ROOT / "deploy").rglob("*"):
+        if "templates" in file.parts:
+            continue  # what Helm makes of them is in deploy/kubernetes
         if file.suffix == ".yaml":
-            services: dict[str, Any] = yaml.safe_load(file.read_text()).get("services", {})
-            for service in services.values():
-                for said in (service.get("command"), service.get("healthcheck", {}).get("test")):
-                    if said:
-                        yield file, " ".join(said) if isinstance(said, list) else said
+            for said in map(_commands_of, yaml.safe_load_all(file.read_text())):
+                for command in said:
+                    yield file, " ".join(command) if isinstance(command, list) else command
         elif file.is_file():
             for line in file.read_text().replace("\\\n", " ").splitlines():
                 if told := re.match(r"(?:RUN|CMD|ENTRYPOINT|Exec\w+=)\s*(.*)", line):

@@ -49,11 +49,7 @@ class Sections:
 
     def rehearsals(self) -> dict[str, Instant]:
         """Return when the renewal of each credential was last rehearsed, where the configuration says so."""
-        return {
-            str(CredentialId.of(app, slot)): _begin_of(day)
-            for app, chosen in self._apps.items()
-            for slot, day in chosen.rehearsed_on.items()
-        }
+        return rehearsals_of(self._apps)
 
     def made_of(self) -> tuple[object, Sequence[str]]:
         """See LoadedCredential."""
@@ -130,6 +126,15 @@ def ends_of(config: Config, listening: Mapping[str, ServerTls]) -> dict[str, Ins
     }
     ends |= {name: tls.ends_at() for name, tls in listening.items()}
     return {name: ends_at for name, ends_at in ends.items() if ends_at is not None}
+
+
+def rehearsals_of(apps: Mapping[AppId, AppSettings]) -> dict[str, Instant]:
+    """Return when the renewal of each credential was last rehearsed, where the settings say so."""
+    return {
+        str(CredentialId.of(app, slot)): _begin_of(day)
+        for app, chosen in apps.items()
+        for slot, day in chosen.rehearsed_on.items()
+    }
 
 
 def end_of_section(section: object, expires_on: dt.date | None) -> Instant | None:

@@ -25,14 +25,23 @@ def look(config: Config) -> str:
 
     ConfigurationError, StorageBroken or Unavailable where it could not.
     """
-    for path, extra in _extras_of(config):
-        if find_spec(_MODULE_OF[extra]) is None:
-            raise ConfigurationError(path, f"its client is not installed: pip install 'waypost[{extra}]'")
+    check_settings(config)
+    return look_at_store(config)
+
+
+def check_settings(config: Config) -> None:
+    """Refuse, with ConfigurationError, settings that no service could start with, whatever its store is."""
+    for path, extra in missing_extras(config):
+        raise ConfigurationError(path, f"its client is not installed: pip install 'waypost[{extra}]'")
     check_default_channels(config)
     check_fallbacks(config)
     check_contacts(config)
     check_preferences(config)
     receipt_links(config)
+
+
+def look_at_store(config: Config) -> str:
+    """Find out whether a service could open its store, and name its engine; errors as of ``look``."""
     check_location(config.store)
     engine = engine_of(config.store)
     engine.refuse_workers(config.workers)
@@ -51,6 +60,11 @@ def require(config: Config) -> None:
     except Unavailable as away:
         if config.stack is not Stack.LOG or away.code is not ErrorCode.STORAGE_AWAY:
             raise
+
+
+def missing_extras(config: Config) -> Iterator[tuple[str, str]]:
+    """Yield the settings that take a client which is not installed, each with the extra that brings it."""
+    return ((path, extra) for path, extra in _extras_of(config) if find_spec(_MODULE_OF[extra]) is None)
 
 
 def _extras_of(config: Config) -> Iterator[tuple[str, str]]:

@@ -34,6 +34,7 @@ def _of_features() -> Mapping[str, str]:
         "fcm": "waypost.cli.fcm:fcm",
         "vapid": "waypost.cli.vapid:vapid",
         "check-config": "waypost.cli.checking:check_config",
+        "doctor": "waypost.cli.doctor:doctor",
         "senders": "waypost.cli.senders:senders",
         "stacks": "waypost.cli.stacks:stacks",
         "migrate": "waypost.cli.migrating:migrate",
@@ -60,8 +61,8 @@ def waypost() -> None:
     send, show, cancel, reschedule, feed, tail, bulk, campaigns, schedules, series, segments, templates, devices,
     users, dead, alerts, analytics, balance, audit, outbox, webhooks, explain and dedup speak to the API: give its
     address with --url or WAYPOST_URL, and the key in WAYPOST_API_KEY. keys, migrate, backup, restore, move,
-    check-config, and devices export, import and warm, read the configuration and open the store themselves; apns and
-    fcm read it and speak to Apple and to Google.
+    check-config, doctor, and devices export, import and warm, read the configuration and open the store themselves;
+    apns and fcm read it and speak to Apple and to Google.
     """
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
@@ -14,6 +15,9 @@ from waypost.domain.time import Instant
 
 Waiting = Mapping[tuple[Lane, AppId | None], int]
 """Open notifications by lane and app; None stands for those of which the app is not known yet."""
+
+LATE_AFTER_S: Final[Mapping[Lane, int]] = dict.fromkeys(Lane, 900) | {Lane.CRITICAL: 60, Lane.BULK: 3_600}
+"""Seconds from which the oldest in a lane is late, so that an operator is told."""
 
 
 class AppLag(Struct, frozen=True):

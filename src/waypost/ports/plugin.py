@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,6 +38,22 @@ class Means(Struct, frozen=True):
     """The address at which providers reach this API; None where they cannot."""
     ahead: bool = True
     """Whether a sender connects, and asks for access, before it has something to send; not where there are many."""
+
+
+class Gateway(Struct, frozen=True, kw_only=True):
+    """A server of a provider that a section of settings names."""
+
+    url: str
+    """``https://host[:port]``, or ``smtp://host[:port]`` for what speaks no TLS from the first byte."""
+    ca_file: str | None = None
+    proxy: str | None = None
+    http2: bool = True
+    """Whether nothing but HTTP/2 will do."""
+
+
+def no_gateways(_settings: Any) -> Sequence[Gateway]:
+    """Name no server: where to send is said by each address."""
+    return ()
 
 
 def no_faults(_content: Content, _kind: Kind) -> list[Fault]:
@@ -92,6 +108,8 @@ class SenderPlugin(Struct, frozen=True, kw_only=True):
     """Returns an address as it is stored, of one that people may write in several ways; what is none comes back."""
     callback: ReadCallback | None = None
     """Reads what its provider posts of what became of a message (``POST /callbacks/<app>/<credential>``)."""
+    gateways: Callable[[Any], Sequence[Gateway]] = no_gateways
+    """The provider's servers that a section needs, for `waypost doctor` to reach."""
     is_bound: bool = True
     """Whether an address belongs to the account that it was registered with, as a token does, so that no other account
     of the channel can stand in for it."""

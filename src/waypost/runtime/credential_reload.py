@@ -19,6 +19,8 @@ REHEARSED_DAYS = 365
 """Days after which the renewal of a credential is to be rehearsed again."""
 WARN_DAYS = 30
 """Days before its end from which a credential is warned of."""
+URGENT_DAYS = 3
+"""Days before its end from which somebody is woken."""
 
 
 class LoadedCredential(Protocol):

@@ -5,8 +5,14 @@ from __future__ import annotations
 import contextlib
 import shutil
 from pathlib import Path
+from typing import Final
 
 from waypost.telemetry import Metric, Telemetry
+
+LOW_SHARE: Final = 0.15
+"""The share of the disk below which what is free is a warning."""
+FULL_SHARE: Final = 0.05
+"""The share below which somebody is woken."""
 
 
 def measure_disk(folder: Path, telemetry: Telemetry) -> None:

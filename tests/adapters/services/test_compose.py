@@ -84,3 +84,30 @@ def test_the_image_runs_what_the_stacks_extend() -> None:
     (service,) = read("common")["services"].values()
     assert service["image"] == OWN_IMAGE
     assert (ROOT / service["build"]["dockerfile"]).exists()
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_a_stack_gives_its_configuration_the_variables_that_it_names(stack: str) -> None:
+    """A name that nobody sets keeps a container from starting."""
+    config = read(stack)["configs"]["waypost"]["content"]
+    given = read(stack)["services"]["waypost"].get("environment", {})
+    assert set(re.findall(r"\$\$\{(\w+)\}", config)) == set(given)
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_a_stack_can_be_watched(stack: str) -> None:
+    """Prometheus and Grafana come with a profile, and the first asks the stack's own service."""
+    assert read(stack)["include"] == ["monitoring/compose.yaml"]
+    folder = COMPOSE / "monitoring"
+    watching = yaml.safe_load((folder / "compose.yaml").read_text())["services"]
+    assert all(each["profiles"] == ["monitoring"] for each in watching.values())
+    mounted = [each.split(":")[0] for service in watching.values() for each in service["volumes"] if each[0] == "."]
+    assert len(mounted) >= 4
+    assert all((folder / path).exists() for path in mounted), mounted
+    ours = yaml.safe_load((folder / "prometheus.yaml").read_text())
+    alone = yaml.safe_load((ROOT / "deploy" / "prometheus" / "prometheus.yaml").read_text())
+    (job,) = ours["scrape_configs"]
+    (host, port) = job["static_configs"][0].pop("targets")[0].split(":")
+    del alone["scrape_configs"][0]["static_configs"][0]["targets"]
+    assert (ours, host, port) == (alone, "waypost", "8080")
+    assert host in read(stack)["services"]

@@ -14,7 +14,6 @@ from waypost.channels.push.patience import Until
 from waypost.domain.content import Kind
 from waypost.http2 import Answer, Origin, Pool, PoolEvent, PoolSettings, Result, Sockets, encode_headers
 
-HOSTS = {"production": "https://api.push.apple.com", "sandbox": "https://api.sandbox.push.apple.com"}
 OTHER = {"production": "sandbox", "sandbox": "production"}
 BROADCAST = {
     "production": "https://api-broadcast.push.apple.com",

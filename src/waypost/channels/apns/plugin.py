@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from waypost.channels.apns.payload import CHANNEL_KIND, faults
-from waypost.channels.apns.settings import ApnsSettings
+from waypost.channels.apns.settings import HOSTS, ApnsSettings
 from waypost.domain.channel import APNS
 from waypost.domain.credential import CredentialId
 from waypost.domain.device import Platform, Registration, RegistrationCheck, has_no_keys
 from waypost.domain.errors import Fault
 from waypost.domain.ids import AppId
-from waypost.ports.plugin import Means, SenderPlugin
+from waypost.ports.plugin import Gateway, Means, SenderPlugin
 
 if TYPE_CHECKING:
     from waypost.channels.apns.sender import ApnsSender
@@ -50,12 +51,18 @@ def _faults_of(registration: Registration) -> list[Fault]:
     return bad_token + has_no_keys(registration)
 
 
+def _gateways(settings: ApnsSettings) -> Sequence[Gateway]:
+    url = settings.endpoint or HOSTS[settings.environment]
+    return [Gateway(url=url, ca_file=settings.ca_file, proxy=settings.proxy)]
+
+
 PLUGIN: Final = SenderPlugin(
     channel=APNS,
     title="APNs",
     platforms=(Platform("ios"),),
     settings=ApnsSettings,
     build=_build,
+    gateways=_gateways,
     content_check=faults,
     registration_check=_registration_check,
     broadcasts=(CHANNEL_KIND,),

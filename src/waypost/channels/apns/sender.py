@@ -14,7 +14,6 @@ from waypost.channels.apns.environments import ForeignTokens, Mistrust
 from waypost.channels.apns.errors import EXPIRED_JWT, TOKEN_TOO_NEW, UNKNOWN_DEVICE, WRONG_TOPIC, outcome_of, reason_of
 from waypost.channels.apns.gateway import (
     BROADCAST,
-    HOSTS,
     MOST_SOCKETS,
     OTHER,
     STREAMS,
@@ -24,7 +23,7 @@ from waypost.channels.apns.gateway import (
 )
 from waypost.channels.apns.payload import Rendering, render, rendered
 from waypost.channels.apns.push_types import RULES, push_type_of
-from waypost.channels.apns.settings import ApnsSettings
+from waypost.channels.apns.settings import HOSTS, ApnsSettings
 from waypost.channels.apns.tally import Tally
 from waypost.channels.apns.verdicts import Trial, judged
 from waypost.channels.push.answers import is_success

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 from waypost.channels.push.fitting import Fit
 
 MOST_CONNECTIONS: Final = 40
+HOSTS: Final = {"production": "https://api.push.apple.com", "sandbox": "https://api.sandbox.push.apple.com"}
 
 
 class ApnsSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

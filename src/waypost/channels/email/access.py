@@ -12,12 +12,11 @@ from msgspec import Struct
 from waypost.channels.email.dkim import DkimSigner, read_signer
 from waypost.channels.email.mailboxes import canonical, why_no_mailbox
 from waypost.channels.email.message import Author
-from waypost.channels.email.settings import EmailSettings, Security
+from waypost.channels.email.settings import PORTS, EmailSettings, Security
 from waypost.channels.email.unsubscribing import read_unsubscribing
 from waypost.channels.push.secrets import read_line
 from waypost.domain.errors import ConfigurationError
 
-_PORTS: dict[Security, int] = {"starttls": 587, "tls": 465, "none": 25}
 _CALLBACK_PASSWORD_BYTES = 16
 
 
@@ -54,7 +53,7 @@ def read_access(section: str, settings: EmailSettings) -> Access:
             raise ConfigurationError(f"{section}.callback_password_file", why)
     return Access(
         host=settings.host,
-        port=settings.port or _PORTS[settings.security],
+        port=settings.port or PORTS[settings.security],
         security=settings.security,
         tls=None if settings.security == "none" else _trust(section, settings.ca_file),
         our_name=_our_name(),

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from waypost.channels.email.content import content_faults
 from waypost.channels.email.mailboxes import canonical, registration_check
-from waypost.channels.email.settings import CHANNEL, EmailSettings
+from waypost.channels.email.settings import CHANNEL, PORTS, EmailSettings
 from waypost.domain.credential import CredentialId
 from waypost.domain.device import EMAIL
 from waypost.domain.errors import ConfigurationError
 from waypost.ports.callbacks import CallbackRequest, ForgedCallback, TargetReport
-from waypost.ports.plugin import Means, SenderPlugin
+from waypost.ports.plugin import Gateway, Means, SenderPlugin
 
 if TYPE_CHECKING:
     from waypost.channels.email.sender import EmailSender
@@ -40,12 +40,19 @@ def _read_callback(settings: EmailSettings, request: CallbackRequest) -> Sequenc
     )
 
 
+def _gateways(settings: EmailSettings) -> Sequence[Gateway]:
+    scheme = "https" if settings.security == "tls" else "smtp"
+    url = f"{scheme}://{settings.host}:{settings.port or PORTS[settings.security]}"
+    return [Gateway(url=url, ca_file=settings.ca_file, http2=False)]
+
+
 PLUGIN: Final = SenderPlugin(
     channel=CHANNEL,
     title="E-mail",
     platforms=(EMAIL,),
     settings=EmailSettings,
     build=_build,
+    gateways=_gateways,
     content_check=content_faults,
     registration_check=registration_check,
     family="email",

@@ -10,6 +10,7 @@ from waypost.domain.channel import Channel
 
 CHANNEL: Final = Channel("email")
 Security = Literal["starttls", "tls", "none"]
+PORTS: Final[dict[Security, int]] = {"starttls": 587, "tls": 465, "none": 25}
 Provider = Literal["smtp", "ses", "postmark"]
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from waypost.channels.fcm.errors import CODES, code_of
 from waypost.channels.fcm.grants import project_and_grants
 from waypost.channels.fcm.oauth import AccessTokens
-from waypost.channels.fcm.settings import CHANNEL, FcmSettings
+from waypost.channels.fcm.settings import CHANNEL, GOOGLE, FcmSettings
 from waypost.channels.push.answers import Meaning
 from waypost.channels.push.origin import authority_of, origin_of, trust
 from waypost.channels.push.patience import until
@@ -21,7 +21,6 @@ from waypost.domain.outcome import CredentialRejected, Unreachable
 from waypost.http2 import Answer, Pool, PoolSettings, Result, Unsent, encode_headers
 from waypost.ports.clock import Clock
 
-GOOGLE: Final = "https://fcm.googleapis.com"
 INSTANCE_ID: Final = "https://iid.googleapis.com"
 
 FOR_ACCESS_TOKENS: Final = ((b"access_token_auth", b"true"),)

@@ -13,8 +13,8 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from waypost.channels.fcm.calls import FOR_ACCESS_TOKENS, GOOGLE, Called, GoogleCalls, NotDone, not_done
-from waypost.channels.fcm.settings import FcmSettings
+from waypost.channels.fcm.calls import FOR_ACCESS_TOKENS, Called, GoogleCalls, NotDone, not_done
+from waypost.channels.fcm.settings import GOOGLE, FcmSettings
 from waypost.channels.push.reading import read_json
 from waypost.domain.ids import AppId
 from waypost.http2 import Answer

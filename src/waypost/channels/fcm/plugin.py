@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from waypost.channels.fcm.payload import CONDITION, GROUP, TOPIC, faults
 from waypost.channels.fcm.platforms import PLATFORMS
-from waypost.channels.fcm.settings import CHANNEL, FcmSettings
+from waypost.channels.fcm.settings import CHANNEL, GOOGLE, TOKENS, FcmSettings
 from waypost.domain.credential import CredentialId
 from waypost.domain.limits import TokenBucket
-from waypost.ports.plugin import Means, SenderPlugin
+from waypost.ports.plugin import Gateway, Means, SenderPlugin
 
 if TYPE_CHECKING:
     from waypost.channels.fcm.sender import FcmSender
@@ -27,12 +28,19 @@ QUOTA: Final = TokenBucket(600_000, 10_000.0, ramp_s=60.0)
 https://firebase.google.com/docs/cloud-messaging/throttling-and-quotas and …/cloud-messaging/scale-fcm
 """
 
+
+def _gateways(settings: FcmSettings) -> Sequence[Gateway]:
+    urls = (GOOGLE, TOKENS) if settings.endpoint is None else (settings.endpoint,)
+    return [Gateway(url=url, ca_file=settings.ca_file, proxy=settings.proxy) for url in urls]
+
+
 PLUGIN: Final = SenderPlugin(
     channel=CHANNEL,
     title="FCM",
     platforms=PLATFORMS,
     settings=FcmSettings,
     build=_build,
+    gateways=_gateways,
     content_check=faults,
     broadcasts=(TOPIC, CONDITION, GROUP),
     rate=QUOTA,

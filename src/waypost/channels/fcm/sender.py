@@ -13,7 +13,7 @@ from waypost.channels.fcm.grants import project_and_grants
 from waypost.channels.fcm.oauth import AccessTokens
 from waypost.channels.fcm.payload import PAYLOAD_LIMIT_BYTES, Rendering, render, rendered
 from waypost.channels.fcm.platforms import ANDROID
-from waypost.channels.fcm.settings import CHANNEL, FcmSettings
+from waypost.channels.fcm.settings import CHANNEL, GOOGLE, FcmSettings
 from waypost.channels.fcm.wire import STREAMS, FcmConnections, FcmRequest
 from waypost.channels.push.origin import authority_of, origin_of, post_to, sized, trust
 from waypost.channels.push.patience import Until, request_timeout_ms, until
@@ -29,7 +29,6 @@ from waypost.ports.clock import Clock
 from waypost.ports.sender import Capabilities, Health, Rendered, Report
 from waypost.telemetry.sink import Telemetry
 
-GOOGLE = "https://fcm.googleapis.com"
 URGENT = (Urgency.CRITICAL, Urgency.HIGH)
 
 Ready = tuple[Delivery, Rendering]

@@ -10,6 +10,9 @@ from waypost.channels.push.fitting import Fit
 from waypost.domain.channel import Channel
 
 CHANNEL: Final = Channel("fcm")
+GOOGLE: Final = "https://fcm.googleapis.com"
+TOKENS: Final = "https://oauth2.googleapis.com"
+"""Where a service account gets its access tokens, where its file names no other place."""
 
 Form = Literal["waypost", "notifications-service"]
 

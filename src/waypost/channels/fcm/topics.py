@@ -13,10 +13,10 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from waypost.channels.fcm.calls import FOR_ACCESS_TOKENS, GOOGLE, INSTANCE_ID, Done, GoogleCalls, NotDone, not_done
+from waypost.channels.fcm.calls import FOR_ACCESS_TOKENS, INSTANCE_ID, Done, GoogleCalls, NotDone, not_done
 from waypost.channels.fcm.errors import code_of
 from waypost.channels.fcm.payload import INSTALLATION_PREFIX, TOPIC_NAME
-from waypost.channels.fcm.settings import FcmSettings
+from waypost.channels.fcm.settings import GOOGLE, FcmSettings
 from waypost.channels.push.reading import read_json
 from waypost.domain.ids import AppId
 from waypost.http2 import Answer

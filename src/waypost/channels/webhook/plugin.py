@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from waypost.channels.webhook.registration import URL_KIND, content_faults, registration_check
 from waypost.channels.webhook.settings import CHANNEL, WebhookSettings
 from waypost.domain.credential import CredentialId
 from waypost.domain.device import URL
-from waypost.ports.plugin import Means, SenderPlugin
+from waypost.ports.plugin import Gateway, Means, SenderPlugin
 
 if TYPE_CHECKING:
     from waypost.channels.webhook.sender import WebhookSender
@@ -20,12 +21,18 @@ def _build(credential: CredentialId, settings: WebhookSettings, means: Means) ->
     return WebhookSender(credential, settings, clock=means.clock, telemetry=means.telemetry)
 
 
+def _gateways(settings: WebhookSettings) -> Sequence[Gateway]:
+    url = settings.status_url
+    return [] if url is None else [Gateway(url=url, ca_file=settings.ca_file, proxy=settings.proxy, http2=False)]
+
+
 PLUGIN: Final = SenderPlugin(
     channel=CHANNEL,
     title="webhook",
     platforms=(URL,),
     settings=WebhookSettings,
     build=_build,
+    gateways=_gateways,
     content_check=content_faults,
     registration_check=registration_check,
     broadcasts=(URL_KIND,),

@@ -14,6 +14,7 @@ from waypost.domain.time import Instant
 from waypost.ports.peers import Peers
 from waypost.ports.work import NewNotification, WorkItem
 from waypost.stores.sql.added import AddedTable
+from waypost.stores.sql.checkup import Checkup
 from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.faults import StoreFault
 
@@ -213,6 +214,10 @@ class Engine(Protocol):
 
         ConfigurationError, StorageBroken or Unavailable where it could not.
         """
+        ...
+
+    def check_up(self) -> Checkup | None:
+        """Look closely, and change nothing; None where there is no database yet. Errors as of ``look``; blocking."""
         ...
 
     def prepare(self, now: Instant, tables: Sequence[AddedTable] = ()) -> tuple[str | None, str]:

@@ -14,6 +14,7 @@ from waypost.domain.time import Instant
 from waypost.ports.peers import Peers
 from waypost.stores.sql.added import AddedTable, make_missing
 from waypost.stores.sql.checkpoint import Checkpoint
+from waypost.stores.sql.checkup import Checkup, check_up_file
 from waypost.stores.sql.connection import (
     SAFE_WITH_MANY_WORKERS,
     SqliteConnection,
@@ -135,6 +136,13 @@ class SqliteEngine:
         except Exception as error:
             raise self._refusal_of(error) from error
         return _NAME
+
+    def check_up(self) -> Checkup | None:
+        """See Engine."""
+        try:
+            return check_up_file(self.path)
+        except Exception as error:
+            raise self._refusal_of(error) from error
 
     def prepare(self, now: Instant, tables: Sequence[AddedTable] = ()) -> tuple[str | None, str]:
         """See Engine; under the write lock.

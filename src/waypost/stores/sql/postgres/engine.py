@@ -14,10 +14,12 @@ from sqlalchemy.pool import NullPool
 from waypost.domain.time import Instant
 from waypost.ports.peers import PROCESS_ENDED, Peers
 from waypost.stores.sql.added import AddedTable, make_missing
+from waypost.stores.sql.checkup import Checkup
 from waypost.stores.sql.engine import Joined, Months
 from waypost.stores.sql.faults import StoreFault, refusal
 from waypost.stores.sql.migrations import NOTED_IN, is_known
 from waypost.stores.sql.postgres import partitions
+from waypost.stores.sql.postgres.checkup import check_up
 from waypost.stores.sql.postgres.connection import (
     CONNECT_TIMEOUT_S,
     PostgresConnection,
@@ -93,6 +95,15 @@ class PostgresEngine:
         except Exception as error:
             raise self._refusal_of(error) from error
         return f"PostgreSQL {version}"
+
+    def check_up(self) -> Checkup:
+        """See Engine."""
+        try:
+            with psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
+                found = _revision(connection)
+            return check_up(self._url, found)
+        except Exception as error:
+            raise self._refusal_of(error) from error
 
     def _refusal_of(self, error: Exception) -> Exception:
         """Convert what opening it raised, with the server's own reason; return it where it is another fault."""

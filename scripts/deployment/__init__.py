@@ -1,0 +1,1 @@
+"""What deploys Waypost, rendered and judged by the tools that read it: `make deploy-check`."""

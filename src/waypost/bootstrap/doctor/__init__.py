@@ -1,0 +1,1 @@
+"""What ``waypost doctor`` looks at, one file for each kind of trouble."""
