@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
@@ -12,11 +13,13 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
+from tests.amending import withdraw
 from tests.contract.sql import SqlUnderTest
 from tests.unit.runtime.bench import APP, LaneBench
 from waypost.config import AppSettings, Config
 from waypost.domain.channel import APNS, Channel
 from waypost.domain.content import Content
+from waypost.domain.errors import Unavailable
 from waypost.domain.ids import NotificationId, UserId, parse_id
 from waypost.domain.notification import Notification
 from waypost.domain.preferences import (
@@ -153,6 +156,39 @@ async def test_a_digest_says_something_where_preferences_are_no_longer_used(nigh
     night.bench.clock.advance(8 * HOUR_MS + MINUTE_MS)
     await night.turn()
     assert night.sent == [("New messages", None)]
+
+
+async def test_what_was_put_into_a_digest_when_the_store_went_away_is_not_sent_by_day(night: Night) -> None:
+    real: Any = night.bench.claims
+    merged = asyncio.Event()
+
+    async def interrupted(*asked: Any) -> Any:
+        await real(*asked)
+        merged.set()
+        raise Unavailable("the store went away")
+
+    night.bench.claims = interrupted
+    moon = await night.bench.accept("ann", content=Content(title="Moon", body="about Moon", type=NEWS))
+    async with night.bench.running():
+        await merged.wait()
+    night.bench.clock.advance(9 * HOUR_MS)
+    night.bench.claims = real
+    await night.turn()
+    digest = await night.digest_of(moon)
+    assert night.sent == [("Moon", "about Moon")]
+    assert (await night.bench.detail(digest)).record.status is NotificationStatus.SENT
+
+
+async def test_a_digest_that_was_cancelled_takes_no_more_in(night: Night) -> None:
+    cancelled = await night.digest_of(await night.told("Moon"))
+    await withdraw(night.bench.work, APP, [cancelled], "cancelled", night.bench.clock.now())
+    later_ones = await night.digest_of(await night.told("Mars"), await night.told("Venus"))
+    assert later_ones != cancelled
+    night.bench.clock.advance(8 * HOUR_MS + MINUTE_MS)
+    await night.turn()
+    assert night.sent == [("2 messages", "Mars\nVenus")]
+    await night.ground.store.digests.erase(APP, ANN)
+    assert await night.ground.store.digests.members([cancelled, later_ones]) == {}
 
 
 async def test_in_the_last_minute_it_waits_for_the_end(night: Night) -> None:

@@ -59,8 +59,8 @@ class LaneLoop(LeaseLoop):
         """Count what was attempted since the last time."""
         self._attempts.publish()
 
-    async def _start(self, lease: Lease, items: Sequence[WorkItem], found: Found) -> None:
-        """Route *items* and hand what may go to the senders."""
+    async def _start(self, lease: Lease, items: Sequence[WorkItem], found: Found) -> bool:
+        """Route *items* and hand what may go to the senders; False where they were another's by then: nothing goes."""
         with self._context.poison.noting(self.lane, items):
             now = self._context.clock.now()
             started_s = self._context.clock.monotonic()
@@ -71,6 +71,8 @@ class LaneLoop(LeaseLoop):
                 plans = await self._context.claims(plans, found)
             dispatches = [Dispatch(lease, each, started_s) for each in plans]
             await self._ask_limits(dispatches)
+            if not await self._is_ours(lease):
+                return False
             going: list[Delivery] = []
             for dispatch in dispatches:
                 going += self._take_off(dispatch, now)
@@ -80,6 +82,7 @@ class LaneLoop(LeaseLoop):
             careful = [delivery for delivery in going if needs_intent(delivery)]
             if careful:
                 self._send(await self._with_intents(lease, careful))
+        return True
 
     async def _ask_limits(self, dispatches: Sequence[Dispatch]) -> None:
         """Ask the limits which deliveries are too many for their provider or device."""

@@ -52,8 +52,8 @@ class LeaseLoop(ABC):
         """Return how many items may be leased now."""
 
     @abstractmethod
-    async def _start(self, lease: Lease, items: Sequence[WorkItem], found: Found) -> None:
-        """Begin with *items*; Unavailable where nothing of them was begun."""
+    async def _start(self, lease: Lease, items: Sequence[WorkItem], found: Found) -> bool:
+        """Begin with *items*; False where the lease was lost, and Unavailable: then nothing of them was begun."""
 
     @abstractmethod
     async def landed(self) -> None:
@@ -103,8 +103,7 @@ class LeaseLoop(ABC):
         groups = [part for group in self._context.poison.split(lease.items) for part in slices(group, self._slice)]
         try:
             found = await self._recipients(lease.items)
-            while groups and await self._is_ours(lease):
-                await self._start(lease, groups[0], found)
+            while groups and await self._is_ours(lease) and await self._start(lease, groups[0], found):
                 del groups[0]
                 await asyncio.sleep(0)
         except Unavailable:

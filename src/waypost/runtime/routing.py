@@ -23,7 +23,7 @@ class RouteLoop(LeaseLoop):
     def _room(self) -> int:
         return 0 if self._context.settler.is_full else BATCH
 
-    async def _start(self, lease: Lease, items: Sequence[WorkItem], found: Found) -> None:
+    async def _start(self, lease: Lease, items: Sequence[WorkItem], found: Found) -> bool:
         """Route *items* and give their targets back to be sent."""
         now = self._context.clock.now()
         with self._context.poison.noting(self.lane, items):
@@ -33,3 +33,4 @@ class RouteLoop(LeaseLoop):
         ]
         await self._context.settler.write(lease, routed)
         self._observe_handover(items, now)
+        return True

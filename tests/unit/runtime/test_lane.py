@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,12 +19,14 @@ from waypost.bootstrap import paths
 from waypost.config import Config, LogFormat, LogSettings
 from waypost.domain.channel import Channel
 from waypost.domain.errors import Unavailable
-from waypost.domain.ids import format_id
+from waypost.domain.ids import NotificationId, format_id
 from waypost.domain.notification import Guarantee, Lane
 from waypost.domain.outcome import CredentialRejected, Refused, Taken, Unanswered, Unreachable
 from waypost.domain.progress import Stale
+from waypost.domain.recipient import Recipient
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.time import Instant, later
+from waypost.pipeline.route import Plan
 from waypost.ports.work import Lease, Settled, Work
 from waypost.runtime.leasing import EXTEND_S, LEASE_MS
 from waypost.telemetry import Event, Level
@@ -265,11 +267,11 @@ async def test_outcomes_are_held_while_the_store_is_away(tmp_path: Path) -> None
 
 
 class _Frozen:
-    """A worker that stands still after it has leased or while it asks for more time, until another has taken over."""
+    """A worker that stands still while it does something, until another has taken over."""
 
-    def __init__(self, work: Work, *, asking: bool) -> None:
+    def __init__(self, work: Work, doing: str) -> None:
         self._work = work
-        self._asking = asking
+        self._doing = doing
         self.others: list[Lease] = []
         self.bench: LaneBench
 
@@ -280,37 +282,43 @@ class _Frozen:
         """Lease, and go on too late."""
         lease = await self._work.lease(lane, n, until)
         if lease.items and not self.others:
-            self.bench.clock.advance(int(EXTEND_S * 1000) if self._asking else LEASE_MS)
-            if not self._asking:
-                await self._take_over()
+            if self._doing == "leasing":
+                await self._take_over(LEASE_MS)
+            elif self._doing == "asking":
+                self.bench.clock.advance(int(EXTEND_S * 1000))
         return lease
+
+    async def claim(self, plans: Sequence[Plan], _found: Mapping[NotificationId, Recipient]) -> Sequence[Plan]:
+        """Claim what is sent, and go on too late."""
+        if self._doing == "claiming" and not self.others:
+            await self._take_over(LEASE_MS)
+        return plans
 
     async def extend(self, lease: Lease, until: Instant) -> bool:
         """Ask for time that is over when it is given."""
-        if not self._asking or self.others:
+        if self._doing != "asking" or self.others:
             return await self._work.extend(lease, until)
         self.bench.clock.advance(LEASE_MS)
         is_ours = await self._work.extend(lease, until)
-        await self._take_over()
+        await self._take_over(0)
         return is_ours
 
-    async def _take_over(self) -> None:
+    async def _take_over(self, frozen_ms: int) -> None:
+        self.bench.clock.advance(frozen_ms)
         other = MemoryWork(self.bench.store, self.bench.clock)
         self.others.append(await other.lease(Lane.NORMAL, 10, later(self.bench.clock.now(), LEASE_MS)))
 
 
-@pytest.mark.parametrize("asking", [False, True])
-async def test_a_worker_that_was_frozen_sends_nothing_that_another_has_taken_over(
-    tmp_path: Path, *, asking: bool
-) -> None:
+@pytest.mark.parametrize("doing", ["leasing", "asking", "claiming"])
+async def test_a_worker_that_was_frozen_sends_nothing_that_another_has_taken_over(tmp_path: Path, doing: str) -> None:
     frozen: list[_Frozen] = []
 
     def wrap(work: Work) -> Work:
-        frozen.append(_Frozen(work, asking=asking))
+        frozen.append(_Frozen(work, doing))
         return cast(Work, frozen[0])
 
     bench = LaneBench(tmp_path / "worker_slots", wrap)
-    frozen[0].bench = bench
+    frozen[0].bench, bench.claims = bench, frozen[0].claim
     await bench.register("ann", Channel("apns"))
     told = await bench.accept("ann")
     async with bench.running() as loop:

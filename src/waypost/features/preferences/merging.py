@@ -50,6 +50,7 @@ _UNCOUNTED: Final = "New messages"
 async def merge(ground: Ground, plans: Sequence[Plan], found: Mapping[NotificationId, Recipient]) -> Sequence[Plan]:
     """Put what of *plans* comes by night into its digest, in one transaction."""
     now = ground.clock.now()
+    plans = await _without_merged(ground, plans, found, now)
     asked = [(n, each, until) for n, plan in enumerate(plans) for each, until in _by_night(plan, found, now)]
     if not asked:
         return plans
@@ -62,8 +63,39 @@ async def merge(ground: Ground, plans: Sequence[Plan], found: Mapping[Notificati
     await _accept(ground, dict(zip(digests, merging, strict=True)), now)
     held: dict[int, dict[int, Suppressed]] = {}
     for (n, each, _), digest in zip(asked, digests, strict=True):
-        held.setdefault(n, {})[each.n] = Suppressed(f"{MERGED} into {format_id(digest)}")
+        held.setdefault(n, {})[each.n] = _merged_into(digest)
     return [held_back(plan, held[n], now) if n in held else plan for n, plan in enumerate(plans)]
+
+
+async def _without_merged(
+    ground: Ground, plans: Sequence[Plan], found: Mapping[NotificationId, Recipient], now: Instant
+) -> Sequence[Plan]:
+    """Hold back what whoever died had put into a digest: it was leased again, when nothing is merged any more."""
+    old = [plan.item.notification.id for plan in plans if plan.deliveries and _may_be_merged(plan, found, now)]
+    digests = await ground.store.digests.digests_of(old) if old else {}
+    if not digests:
+        return plans
+    return [held_back(plan, _held_by(plan, digests, ground), now) for plan in plans]
+
+
+def _held_by(
+    plan: Plan, digests: Mapping[tuple[NotificationId, str], NotificationId], ground: Ground
+) -> dict[int, Suppressed]:
+    id_ = plan.item.notification.id
+    channels = {each.n: ground.families.get(each.channel, PUSH) for each in plan.deliveries if each.channel != FEED}
+    return {n: _merged_into(digests[id_, to]) for n, to in channels.items() if (id_, to) in digests}
+
+
+def _merged_into(digest: NotificationId) -> Suppressed:
+    return Suppressed(f"{MERGED} into {format_id(digest)}")
+
+
+def _may_be_merged(plan: Plan, found: Mapping[NotificationId, Recipient], now: Instant) -> bool:
+    """Tell whether its words may be in a digest: it is older than the minute in which nothing is merged."""
+    notification = plan.item.notification
+    known: Facts | None = found[notification.id].facts.get(FEATURE)
+    due_at = notification.scheduled_at or notification.created_at
+    return known is not None and known.settings.quiet_hours == "merge" and now - due_at >= MERGED_BEFORE_MS
 
 
 def _by_night(

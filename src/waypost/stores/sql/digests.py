@@ -28,18 +28,28 @@ DIGESTS: Final = AddedTable(
 MEMBERS: Final = AddedTable(
     "digest_member",
     "CREATE TABLE IF NOT EXISTS digest_member"
-    " (digest {blob} NOT NULL, notification_id {blob} NOT NULL, kind {text}, title {text} NOT NULL,"
-    " body {text} NOT NULL, at {number} NOT NULL, PRIMARY KEY (digest, notification_id)){layout}",
+    " (digest {blob} NOT NULL, notification_id {blob} NOT NULL, channel {text} NOT NULL, kind {text},"
+    " title {text} NOT NULL, body {text} NOT NULL, at {number} NOT NULL, PRIMARY KEY (digest, notification_id),"
+    " UNIQUE (notification_id, digest)){layout}",
 )
 KEPT_MS: Final = 7 * DAY_MS
 """Milliseconds for which the rows of a digest are kept after it was due: as long as it may be tried."""
 _BEGIN: Final = "INSERT INTO digest (due_at, app, user_id, channel, id) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_NEWEST: Final = """\
+SELECT digest.id, digest.due_at, notification.id IS NULL OR coalesce(notification.due_at, 0) > ?
+FROM digest LEFT JOIN notification ON notification.id = digest.id
+WHERE digest.app = ? AND digest.user_id = ? AND channel = ? AND digest.due_at BETWEEN ? AND ?
+ORDER BY digest.due_at DESC LIMIT 1
+"""
 _ID: Final = "SELECT id FROM digest WHERE due_at = ? AND app = ? AND user_id = ? AND channel = ?"
+_MOST: Final = 999
+"""The most that one night's digests are apart, in milliseconds: each begins when the one before waits no more."""
 _ADD: Final = """\
-INSERT INTO digest_member (digest, notification_id, kind, title, body, at) VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO digest_member (digest, notification_id, channel, kind, title, body, at) VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING
 """
 _MEMBERS: Final = "SELECT digest, kind, title, body FROM digest_member WHERE digest IN ({keys}) ORDER BY digest, at"
+_DIGESTS_OF: Final = "SELECT notification_id, channel, digest FROM digest_member WHERE notification_id IN ({keys})"
 _OLD: Final = "SELECT due_at, app, user_id, channel, id FROM digest WHERE due_at < ? LIMIT ?"
 _DROP: Final = (
     "DELETE FROM digest_member WHERE digest = ?",
@@ -65,9 +75,9 @@ class Merging(Struct, frozen=True):
     at: Instant
 
     @property
-    def key(self) -> tuple[Instant, AppId, UserId, str]:
-        """The key of its digest."""
-        return self.due_at, self.app, self.user_id, self.channel
+    def key(self) -> tuple[AppId, UserId, str, Instant]:
+        """The key of its night."""
+        return self.app, self.user_id, self.channel, self.due_at
 
 
 class Member(Struct, frozen=True):
@@ -88,6 +98,12 @@ class SqlDigests:
         """Put each into its digest, and return that one's id; merged again, it is in it once."""
         return await self._database.commits.submit(_MERGING, merging, rows=len(merging))
 
+    async def digests_of(
+        self, notifications: Sequence[NotificationId]
+    ) -> Mapping[tuple[NotificationId, str], NotificationId]:
+        """Return the digests that *notifications* are in, by channel."""
+        return await self._database.read_to_route(lambda connection: _digests_of(connection, notifications))
+
     async def members(self, digests: Sequence[NotificationId]) -> Mapping[NotificationId, Sequence[Member]]:
         """Return what is in each of *digests*, in the order of the night."""
         return await self._database.read_to_route(lambda connection: _members(connection, digests))
@@ -102,21 +118,43 @@ class SqlDigests:
 
 
 def _merge(transaction: Transaction, batches: Sequence[Sequence[Merging]]) -> list[list[NotificationId]]:
-    execute = transaction.connection.execute
+    found: dict[tuple[AppId, UserId, str, Instant], NotificationId] = {}
     for each in sorted((each for batch in batches for each in batch), key=lambda it: (it.key, it.notification_id)):
-        execute(_BEGIN, (*each.key, each.new_id))
-    found: list[list[NotificationId]] = []
+        if each.key not in found:
+            found[each.key] = _digest_for(transaction.connection, each)
+    answers: list[list[NotificationId]] = []
     for batch in batches:
-        ids = [NotificationId(bytes(execute(_ID, each.key).fetchone()[0])) for each in batch]
+        ids = [found[each.key] for each in batch]
         transaction.connection.executemany(
             _ADD,
             [
-                (id_, each.notification_id, each.kind, each.title, each.body, each.at)
+                (id_, each.notification_id, each.channel, each.kind, each.title, each.body, each.at)
                 for id_, each in zip(ids, batch, strict=True)
             ],
         )
-        found.append(ids)
-    return found
+        answers.append(ids)
+    return answers
+
+
+def _digest_for(connection: Connection, first: Merging) -> NotificationId:
+    """Return the digest of a night that still waits, or begin one: what was sent or cancelled takes no more in."""
+    due_at = first.due_at
+    for id_, at, is_waiting in connection.execute(_NEWEST, (first.at, *first.key, first.due_at + _MOST)).fetchall():
+        if is_waiting:
+            return NotificationId(bytes(id_))
+        due_at = Instant(at + 1)
+    connection.execute(_BEGIN, (due_at, first.app, first.user_id, first.channel, first.new_id))
+    (found,) = connection.execute(_ID, (due_at, first.app, first.user_id, first.channel)).fetchone()
+    return NotificationId(bytes(found))
+
+
+def _digests_of(
+    connection: Connection, notifications: Sequence[NotificationId]
+) -> dict[tuple[NotificationId, str], NotificationId]:
+    return {
+        (NotificationId(bytes(id_)), channel): NotificationId(bytes(digest))
+        for id_, channel, digest in select_in(connection, _DIGESTS_OF, notifications)
+    }
 
 
 def _members(connection: Connection, digests: Sequence[NotificationId]) -> dict[NotificationId, list[Member]]:
