@@ -76,12 +76,7 @@ class Users:
     async def register(self, service: Service) -> None:
         """Register them: one with both devices, one with none, three with one."""
         kinds = itertools.cycle((("ios",), ("android",), ("ios", "android"), ("android",), ()))
-        tokens = {
-            platform: (await service.lab.ask("POST", "/tokens", {"platform": platform, "count": len(self.all)}))[
-                "tokens"
-            ]
-            for platform in CHANNELS
-        }
+        tokens = {platform: await _tokens(service, platform, len(self.all)) for platform in CHANNELS}
         for user, platforms in zip(self.all, kinds, strict=False):
             self.devices[user] = {platform: tokens[platform].pop() for platform in platforms}
         waiting = iter([(user, *one) for user, owned in self.devices.items() for one in owned.items()])
@@ -138,6 +133,14 @@ class Users:
             else:
                 fates[user] = "suppressed" if self.reason(user) is not None else "sent"
         return fates
+
+
+async def _tokens(service: Service, platform: str, n: int) -> list[str]:
+    found: list[str] = []
+    while len(found) < n:
+        asked = {"platform": platform, "count": min(50_000, n - len(found))}
+        found += (await service.lab.ask("POST", "/tokens", asked))["tokens"]
+    return found
 
 
 async def _campaign(service: Service) -> Json:
