@@ -22,7 +22,7 @@ UNTYPED: Final = ""
 
 
 class Ending(Words):
-    """What would become of a notification."""
+    """The end that a notification would come to."""
 
     SENT = "sent"
     """At its time."""
@@ -53,7 +53,7 @@ class Happened(Struct, frozen=True):
 
 
 class Fate(Struct, frozen=True):
-    """What becomes of a notification, as its user sees it."""
+    """The fate of a notification, as its user sees it."""
 
     ending: Ending
     reason: str | None = None
@@ -104,7 +104,7 @@ def under(notification: Notification, then: Defaults, now: Defaults) -> Notifica
 
 
 class Told(Struct, frozen=True):
-    """One notification, and what becomes of it under both policies."""
+    """A notification, and its fate under both policies."""
 
     id: NotificationId
     user_id: UserId
@@ -125,7 +125,7 @@ class Digest(Struct, frozen=True):
 
 
 class Ended(Struct, frozen=True, order=True):
-    """How many notifications end in one way, before and after."""
+    """The number of notifications that end in one way, before and after."""
 
     ending: Ending
     reason: str | None
@@ -134,7 +134,7 @@ class Ended(Struct, frozen=True, order=True):
 
 
 class Moved(Struct, frozen=True):
-    """How many notifications change from one end to another."""
+    """The number of notifications that change from one end to another."""
 
     was: str
     becomes: str
@@ -151,7 +151,7 @@ class OfType(Struct, frozen=True):
 
 
 class OfHour(Struct, frozen=True):
-    """How many messages disturb users in one hour of their day, digests too."""
+    """The number of messages that disturb users in one hour of their day, digests too."""
 
     hour: int
     before: int
@@ -159,7 +159,7 @@ class OfHour(Struct, frozen=True):
 
 
 class OfUser(Struct, frozen=True):
-    """How many messages disturb one user, digests too, and how many notifications fare otherwise."""
+    """The number of messages that disturb one user, digests too, and of notifications that fare otherwise."""
 
     user_id: str
     before: int

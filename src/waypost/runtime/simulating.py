@@ -50,7 +50,7 @@ class SimulatedClock:
 
 
 class World(Struct, frozen=True):
-    """What decides under one policy: the same parts as a worker's, on stores that keep nothing."""
+    """The parts that decide under one policy: the same as a worker's, on stores that keep nothing."""
 
     routing: RoutingTable
     facts: FactsReader | None

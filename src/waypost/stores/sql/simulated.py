@@ -65,7 +65,7 @@ class ReadDatabase(Database):
 
 
 class ReadStore:
-    """What decisions read of a store."""
+    """The parts of a store that decisions read."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self.views = SqlViews(database, clock)
@@ -122,7 +122,7 @@ class SimulatedDigests:
 
 
 class SimulatedWork:
-    """What would have been accepted: each once (see Work.accept)."""
+    """The intake of what would have been accepted: each once (see Work.accept)."""
 
     def __init__(self) -> None:
         self._known: set[NotificationId] = set()
