@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from waypost.features.analytics import ANALYTICS
+from waypost.features.archive import ARCHIVE
 from waypost.features.audit import AUDIT
 from waypost.features.balance import BALANCE
 from waypost.features.bulk import BULK
@@ -75,6 +76,7 @@ FEATURES: tuple[Feature, ...] = (
     CAMPAIGNS,
     OPT_OUTS,
     ERASURE,
+    ARCHIVE,
     AUDIT,
     KEYS,
     FEED,

@@ -223,6 +223,7 @@ class Metric(Enum):
         "Active devices of a user who has some: the average and high percentiles",
     )
     EVICTED = ("waypost_tokens_evicted_total", MetricKind.COUNTER, (), "Dead tokens deactivated")
+    ARCHIVED = ("waypost_archived_total", MetricKind.COUNTER, (), "Notifications that left the store for the archive")
     SHARDS = ("waypost_shards_owned", MetricKind.GAUGE, (), "Shards owned, 64 in all")
 
     def __init__(self, label: str, kind: MetricKind, labels: tuple[str, ...], meaning: str) -> None:
