@@ -121,7 +121,7 @@ async def test_a_day_of_many_has_several_files_that_do_not_overlap(archive: Arch
 @shows("S3-78")
 async def test_a_process_that_ends_at_any_step_loses_nothing_and_leaves_nothing_twice(archive: ArchiveBench) -> None:
     made = []
-    for n in range(24):
+    for n in range(14):
         made.append(await archive.finished(f"user-{n % 2}"))
         day(archive.bench, 0.5)
     day(archive.bench, 100)
