@@ -33,14 +33,15 @@ class Killed(BaseException):
 class Fate:
     """Kills at one step: before it is made, or after, when nobody hears of it."""
 
-    def __init__(self, at: int = 0) -> None:
+    def __init__(self, at: int = 0, name: str = "") -> None:
         self.at = at
+        self.name = name
         self.steps: list[str] = []
 
     def step(self, name: str) -> None:
         """Pass a point at which a process may end."""
         self.steps.append(name)
-        if len(self.steps) == self.at:
+        if len(self.steps) == self.at or name == self.name:
             raise Killed
 
 
@@ -71,7 +72,7 @@ class FatedManifest:
 
     def __getattr__(self, name: str) -> Any:
         real = getattr(self._manifest, name)
-        if name not in {"begin", "place", "drop", "done"}:
+        if name not in {"begin", "place", "drop", "done", "give_up"}:
             return real
 
         async def call(*given: Any) -> Any:

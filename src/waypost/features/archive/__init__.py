@@ -8,4 +8,5 @@ ARCHIVE = Feature(
     docs="Finished notifications that retention would delete go into Parquet files, and are found there.",
     parts="waypost.features.archive.parts:PARTS",
     settings=ArchiveSettings,
+    commands={"archive": "waypost.cli.archive:archive"},
 )

@@ -22,10 +22,9 @@ from hashlib import sha256
 from typing import Final
 from urllib.parse import quote
 
-import msgspec
-
 from waypost.domain.ids import AppId, NotificationId, created_at, format_id
 from waypost.domain.time import HOUR_MS, Instant, isoformat, later
+from waypost.features.archive.said import said_of
 from waypost.ports.archive import LAYOUT, ArchiveFile
 from waypost.ports.clock import Clock
 from waypost.ports.views import NotificationDetail
@@ -75,6 +74,10 @@ class Files:
                 await self.remove(path)
         return placed
 
+    def now(self) -> Instant:
+        """Return the time."""
+        return self._clock.now()
+
     async def details(self, file: ArchiveFile) -> list[NotificationDetail]:
         """Read all of a file that the manifest has; ArchiveAway where it is not as it was written."""
         return await asyncio.to_thread(self._details, file)
@@ -87,11 +90,10 @@ class Files:
 
     async def tidy(self) -> None:
         """Delete what was replaced, and what was written in vain."""
-        now = self._clock.now()
-        for what, since in ((Todo.REPLACED, now), (Todo.WRITING, later(now, -ABANDONED_MS))):
-            while paths := await self.manifest.to_do(what, since, PAGE):
-                for path in paths:
-                    await self.remove(path)
+        await self.manifest.give_up(later(self._clock.now(), -ABANDONED_MS))
+        while paths := await self.manifest.to_do(Todo.REPLACED, PAGE):
+            for path in paths:
+                await self.remove(path)
 
     async def drop(self, path: str, before: Instant) -> int:
         """Let the rows of a file leave the store, where they were finished before *before*; how many it was."""
@@ -124,40 +126,6 @@ class Files:
         if [each.record.notification.id for each in again] != [each.record.notification.id for each in details]:
             raise ArchiveAway(f"the archive's {path} does not read as it was written")
         return NewFile(file, hashes_of([each.record.notification.user_id for each in details]))
-
-
-class Said(msgspec.Struct, frozen=True, kw_only=True):
-    """The entry of the manifest as it lies beside its file."""
-
-    app: str
-    path: str
-    rows: int
-    bytes: int
-    first_id: str
-    last_id: str
-    first_created_at: str
-    last_created_at: str
-    sha256: str
-    layout: int
-    written_at: str
-
-
-def said_of(file: ArchiveFile) -> bytes:
-    """Write the entry of a file as JSON."""
-    said = Said(
-        app=file.app,
-        path=file.path,
-        rows=file.n,
-        bytes=file.size,
-        first_id=format_id(file.first_id),
-        last_id=format_id(file.last_id),
-        first_created_at=isoformat(created_at(file.first_id)),
-        last_created_at=isoformat(created_at(file.last_id)),
-        sha256=file.sha256.hex(),
-        layout=file.layout,
-        written_at=isoformat(file.written_at),
-    )
-    return msgspec.json.format(msgspec.json.encode(said))
 
 
 def _path_of(details: Sequence[NotificationDetail]) -> str:

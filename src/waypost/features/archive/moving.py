@@ -33,7 +33,7 @@ async def move(files: Files, before: Instant, *, rows: int = ROWS) -> int:
 
 async def _drop(files: Files, before: Instant) -> int:
     dropped = 0
-    while paths := await files.manifest.to_do(Todo.DROPPING, Instant(1 << 62), PAGE):
+    while paths := await files.manifest.to_do(Todo.DROPPING, PAGE):
         for path in paths:
             dropped += await files.drop(path, before)
     return dropped

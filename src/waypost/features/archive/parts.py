@@ -12,9 +12,11 @@ from waypost.domain.time import DAY_MS, later
 from waypost.features.archive.settings import ArchiveSettings, archives
 from waypost.features.parts import FeatureDuty, Ground, Parts
 from waypost.ports.archive import Archive, NoArchive
+from waypost.ports.clock import Clock
 from waypost.ports.erasure import Erasure
 from waypost.runtime.roles import Role
 from waypost.stores.sql.archive import FILE, TODO
+from waypost.stores.sql.store import Store
 from waypost.telemetry import Event, Metric
 
 if TYPE_CHECKING:
@@ -44,22 +46,30 @@ def bucket_of(settings: ArchiveSettings) -> Bucket:
         raise ConfigurationError("archive.s3.secret_access_key_file", f"cannot be read: {error.strerror}") from None
 
 
-def files_of(ground: Ground) -> Files:
+def files_in(store: Store, settings: ArchiveSettings, clock: Clock) -> Files:
     """Return the files of the archive, which there is."""
+    bucket = bucket_of(settings)
     from waypost.features.archive.files import Files  # noqa: PLC0415 - as above
 
-    settings: ArchiveSettings = ground.settings
-    with_content = settings.content == "keep"
-    return Files(ground.store.archive, bucket_of(settings), ground.clock, with_content=with_content)
+    return Files(store.archive, bucket, clock, with_content=settings.content == "keep")
+
+
+def archive_in(store: Store, settings: ArchiveSettings) -> Archive:
+    """Return the reads of the archive, which there is."""
+    bucket = bucket_of(settings)
+    from waypost.features.archive.reading import ReadArchive  # noqa: PLC0415 - as above
+
+    return ReadArchive(store.archive, bucket)
+
+
+def files_of(ground: Ground) -> Files:
+    """Return the files of the archive, which there is."""
+    return files_in(ground.store, ground.settings, ground.clock)
 
 
 def archive_of(ground: Ground) -> Archive:
-    """Return the reads of the archive."""
-    if not archives(ground.config):
-        return NoArchive()
-    from waypost.features.archive.reading import ReadArchive  # noqa: PLC0415 - as above
-
-    return ReadArchive(ground.store.archive, bucket_of(ground.settings))
+    """Return the reads of the archive, or of none."""
+    return archive_in(ground.store, ground.settings) if archives(ground.config) else NoArchive()
 
 
 async def move(ground: Ground) -> None:

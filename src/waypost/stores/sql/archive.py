@@ -71,14 +71,16 @@ _REMOVE = "DELETE FROM archive_file WHERE path = ?"
 _NOTE = "INSERT INTO archive_todo (path, app, what, since) VALUES (?, ?, ?, ?)"
 _DONE = "DELETE FROM archive_todo WHERE path = ?"
 _NOTED = "SELECT path FROM archive_todo WHERE path = ? AND what = ?"
-_TO_DO = "SELECT path FROM archive_todo WHERE what = ? AND since < ? ORDER BY path LIMIT ?"
+_ANY_NOTE = "SELECT 1 FROM archive_todo WHERE path = ?"
+_GIVE_UP = "UPDATE archive_todo SET what = ?, since = 0 WHERE what = ? AND since < ?"
+_TO_DO = "SELECT path FROM archive_todo WHERE what = ? ORDER BY path LIMIT ?"
 
 
 class Todo(StrEnum):
     """Something that is still to be done about a path."""
 
     WRITING = "writing"  # the file may be there, and is in no manifest: it goes once nobody can be writing it
-    REPLACED = "replaced"  # the file goes
+    REPLACED = "replaced"  # the file goes: nobody has it in the manifest, and nobody can
     DROPPING = "dropping"  # the file is in the manifest; its rows leave the store
 
 
@@ -157,11 +159,20 @@ class SqlArchive:
         rows = await self._database.read(lambda connection: connection.execute(_ALL, (*after, n)).fetchall())
         return [ArchiveFile(*row) for row in rows]
 
-    async def to_do(self, what: Todo, since: Instant, n: int) -> list[str]:
-        """List at most *n* paths of which this was to be done before *since*."""
-        asked = (what.value, since, n)
+    async def give_up(self, since: Instant) -> None:
+        """Let files that nobody has placed since go: from now on nobody can."""
+        await self._database.commits.submit(_GIVING_UP, since)
+
+    async def to_do(self, what: Todo, n: int) -> list[str]:
+        """List at most *n* paths of which this is to be done."""
+        asked = (what.value, n)
         rows = await self._database.read(lambda connection: connection.execute(_TO_DO, asked).fetchall())
         return [row[0] for row in rows]
+
+    async def is_noted(self, path: str) -> bool:
+        """Tell whether anything is to be done about a path."""
+        row = await self._database.read(lambda connection: connection.execute(_ANY_NOTE, (path,)).fetchone())
+        return row is not None
 
     async def still_in_store(self, ids: Sequence[NotificationId]) -> set[NotificationId]:
         """Return those of *ids* that have not left the store."""
@@ -326,6 +337,12 @@ def _drop_page(transaction: Transaction, ids: Sequence[NotificationId], before: 
     return delete_notifications(transaction, over, beside)
 
 
+def _give_up(transaction: Transaction, times: Sequence[Instant]) -> list[None]:
+    for since in times:
+        transaction.connection.execute(_GIVE_UP, (Todo.REPLACED.value, Todo.WRITING.value, since))
+    return [None] * len(times)
+
+
 def _end(transaction: Transaction, paths: Sequence[str]) -> list[None]:
     for path in paths:
         transaction.connection.execute(_DONE, (path,))
@@ -335,4 +352,5 @@ def _end(transaction: Transaction, paths: Sequence[str]) -> list[None]:
 _BEGINNING: Final = OperationKind("begin_archive_file", _begin, durable=True, patient=True)
 _PLACING: Final = OperationKind("place_archive_file", _place, durable=True, ordered=True, patient=True)
 _DROPPING: Final = OperationKind("drop_archived", _drop, durable=False, patient=True)
+_GIVING_UP: Final = OperationKind("give_up_archive_files", _give_up, durable=True, patient=True)
 _ENDING: Final = OperationKind("end_archive_todo", _end, durable=True, patient=True)
