@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
+from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import IO, Any, Final, Protocol
 from urllib.parse import urlsplit
@@ -13,6 +15,11 @@ from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.stores.archive.settings import S3Settings
 
 S3: Final = "s3"
+_READ_AHEAD: Final = 1 << 17
+"""Bytes that are read of a file at least: its end and one group of rows of most files."""
+_PATIENCE: Final = {"connect_timeout": "3s", "timeout": "30s"}
+_RETRIES: Final = {"max_retries": 3, "retry_timeout": timedelta(seconds=10)}
+"""Who looks something up waits no longer; the duty and an erasure try again anyway."""
 
 
 class ArchiveAway(Unavailable):
@@ -103,9 +110,10 @@ class S3Bucket:
 
         at = urlsplit(url)
         given: dict[str, Any] = {"region": settings.region, "prefix": at.path.strip("/") or None}
+        given |= {"client_options": dict(_PATIENCE), "retry_config": _RETRIES}
         if settings.endpoint is not None:
             given["endpoint"] = settings.endpoint
-            given["client_options"] = {"allow_http": settings.endpoint.startswith("http://")}
+            given["client_options"]["allow_http"] = settings.endpoint.startswith("http://")
         if settings.access_key_id is not None and settings.secret_access_key_file is not None:
             given["access_key_id"] = settings.access_key_id
             given["secret_access_key"] = Path(settings.secret_access_key_file).read_text().strip()
@@ -125,8 +133,12 @@ class S3Bucket:
     def open(self, path: str) -> IO[bytes]:
         """See Bucket."""
         with _telling(path):
-            opened: Any = self._obstore.open_reader(self._store, path, buffer_size=1 << 17)
-            return opened  # type: ignore[no-any-return]  # it reads, seeks and tells as a file does
+            size = self._obstore.head(self._store, path)["size"]
+        return BufferedReader(_Ranges(self._read, path, size), _READ_AHEAD)
+
+    def _read(self, path: str, start: int, end: int) -> bytes:
+        with _telling(path):
+            return bytes(self._obstore.get_range(self._store, path, start=start, end=end))
 
     def delete(self, path: str) -> None:
         """See Bucket."""
@@ -140,6 +152,39 @@ class S3Bucket:
         """See Bucket."""
         with _telling(""):
             return sorted(each["path"] for page in self._obstore.list(self._store) for each in page)
+
+
+class _Ranges(RawIOBase):
+    """A file of a bucket, of which ranges are read as they are asked for."""
+
+    def __init__(self, read: Callable[[str, int, int], bytes], path: str, size: int) -> None:
+        self._read = read
+        self._path = path
+        self._size = size
+        self._at = 0
+
+    def readable(self) -> bool:
+        """See RawIOBase."""
+        return True
+
+    def seekable(self) -> bool:
+        """See RawIOBase."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        """See RawIOBase."""
+        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        return self._at
+
+    def readinto(self, into: Any, /) -> int:
+        """See RawIOBase."""
+        end = min(self._at + len(into), self._size)
+        if end <= self._at:
+            return 0
+        data = self._read(self._path, self._at, end)
+        into[: len(data)] = data
+        self._at += len(data)
+        return len(data)
 
 
 def bucket_at(place: str, settings: S3Settings) -> Bucket:
