@@ -203,6 +203,12 @@ async def is_archived(bench: Bench, store: SqlUnderTest, made: Notification) -> 
     return set()
 
 
+async def is_measured(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:
+    """Its size says nothing of anybody."""
+    await store.ground_of(bench.worker).store.store_sizes.note(bench.now)
+    return set()
+
+
 PUTS: Final[Mapping[str, Put | str]] = {
     "users": is_known,
     "templates": is_told_by_a_template,
@@ -227,4 +233,5 @@ PUTS: Final[Mapping[str, Put | str]] = {
     "series": is_member,
     "topics": subscribes,
     "segments": is_chosen,
+    "growth": is_measured,
 }

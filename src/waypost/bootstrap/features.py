@@ -25,6 +25,7 @@ from waypost.features.device_counts import DEVICE_COUNTS
 from waypost.features.erasure import ERASURE
 from waypost.features.feature import Feature
 from waypost.features.feed import FEED
+from waypost.features.growth import GROWTH
 from waypost.features.keys import KEYS
 from waypost.features.opt_outs import OPT_OUTS
 from waypost.features.preferences import PREFERENCES
@@ -90,6 +91,7 @@ FEATURES: tuple[Feature, ...] = (
     ANALYTICS,
     SERIES,
     DEVICE_COUNTS,
+    GROWTH,
     DASHBOARD,
 )
 """The list of features, to which each new one is added; a message is rendered by each in this order."""

@@ -47,6 +47,7 @@ from waypost.stores.sql.schedules import SqlSchedules
 from waypost.stores.sql.segments import SqlSegments
 from waypost.stores.sql.series import SqlSeries
 from waypost.stores.sql.settings import SqlSettings
+from waypost.stores.sql.store_sizes import SqlStoreSizes
 from waypost.stores.sql.templates import SqlTemplates
 from waypost.stores.sql.topics import SqlTopics
 from waypost.stores.sql.user_changes import SqlUserChanges
@@ -90,6 +91,7 @@ class Store:
         self.notification_reads = SqlNotificationReads(database, clock)
         self.feed_secret = SqlFeedSecret(database)
         self.segments = SqlSegments(database)
+        self.store_sizes = SqlStoreSizes(database)
         self.topics = SqlTopics(database)
         self.profiles = SqlProfiles(database)
         self.contact_proofs = SqlContactProofs(database)
