@@ -82,7 +82,7 @@ async def move(ground: Ground) -> None:
     try:
         moved = await move_old(files_of(ground), before)
     except Unavailable as away:
-        ground.telemetry.event(Event.ARCHIVE_AWAY, code=away.code, error=str(away))
+        ground.telemetry.event(Event.ARCHIVE_AWAY, code=away.code, why=str(away))
         raise
     if moved:
         ground.telemetry.event(Event.ARCHIVE_DONE, notifications=moved)

@@ -9,7 +9,7 @@ class S3Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of an S3-compatible store."""
 
     endpoint: str | None = None
-    """Its URL, where it is not Amazon's; `http://` sends everything in the clear."""
+    """The URL of the store, where it is not Amazon's; `http://` sends everything in the clear."""
     region: str = "us-east-1"
     """The region of the bucket."""
     access_key_id: str | None = None
