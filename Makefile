@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Where it is set, every process would compile all its modules anew, which is half of a worker's start.
 unexport PYTHONDONTWRITEBYTECODE
-ENGINES := --extra postgres --extra redis --extra kafka --extra cassandra --extra grpc --extra email --extra templates
+ENGINES := --extra postgres --extra redis --extra kafka --extra cassandra --extra grpc --extra email --extra templates --extra archive
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
         --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
@@ -59,7 +59,7 @@ faults: install ## kill, freeze, cut off and fill up servers, three of a kind to
 	@WAYPOST_CHAOS_KILLS=$(or $(KILLS),16) $(BIN)/python -m pytest -q -m "faults or survives or long" tests
 
 drill: install ## cause the troubles of the runbook for real, and see that a real Prometheus raises each alert and that the page ends it (ONLY=provider_stopped for one)
-	@$(BIN)/python -m pytest -q tests/journeys/test_drills.py $(if $(ONLY),-k "test_$(ONLY)")
+	@$(BIN)/python -m pytest -q tests/journeys/test_drills.py tests/journeys/test_restore.py $(if $(ONLY),-k "test_$(ONLY)")
 
 deploy-check: install ## render the Helm chart with Helm, judge it by Kubernetes's schemas and the stacks by Compose's reader (builds both with Go at first, some minutes)
 	@$(BIN)/python -m scripts.deployment

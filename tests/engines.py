@@ -19,6 +19,7 @@ from scripts.services.cassandra import Cassandra
 from scripts.services.kafka import Kafka
 from scripts.services.postgres import Postgres, PostgresPair
 from scripts.services.redis import Redis, RedisCluster, RedisSentinel
+from scripts.services.s3 import S3
 from scripts.services.service import Missing, Service
 from scripts.services.shared import BASE, Shared, kept
 
@@ -109,6 +110,7 @@ redis_cluster = _alone("redis-cluster", RedisCluster)
 redis_sentinel = _alone("redis-sentinel", RedisSentinel)
 kafka_three = _alone("kafka-three", Kafka)
 cassandra_three = _alone("cassandra-three", Cassandra)
+s3 = _alone("s3", S3)
 cassandra_joined = _alone("cassandra-three+joined", Cassandra)  # three that a fourth joins
 
 

@@ -17,6 +17,7 @@ from scripts.services.cassandra import Cassandra
 from scripts.services.kafka import Kafka
 from scripts.services.postgres import Postgres
 from scripts.services.redis import Redis
+from scripts.services.s3 import S3
 from scripts.services.service import Broken, Missing, Service
 from scripts.services.shared import ROOT, SHAPES, SINGLE, Shared
 
@@ -73,7 +74,7 @@ def default_base() -> Path:
 def fetch() -> None:
     """Fetch what all of them need; say all that is missing."""
     failures = []
-    for service in (Postgres, Redis, Kafka, Cassandra):
+    for service in (Postgres, Redis, Kafka, Cassandra, S3):
         try:
             service.fetch()
         except Missing as missing:

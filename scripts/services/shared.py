@@ -16,6 +16,7 @@ from scripts.services.cassandra import Cassandra
 from scripts.services.kafka import Kafka
 from scripts.services.postgres import Postgres, PostgresPair
 from scripts.services.redis import Redis, RedisCluster, RedisSentinel
+from scripts.services.s3 import S3
 from scripts.services.service import STATE, Broken, Missing, Service
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -25,6 +26,7 @@ SHAPES: Final[dict[str, tuple[type[Service], int]]] = {
     "redis": (Redis, 1),
     "kafka": (Kafka, 1),
     "cassandra": (Cassandra, 1),
+    "s3": (S3, 1),
     "redis-cluster": (RedisCluster, 3),
     "redis-sentinel": (RedisSentinel, 3),
     "kafka-three": (Kafka, 3),

@@ -45,6 +45,7 @@ CONTEXT: Final[dict[Event, set[str]]] = {
     Event.STAGE_FAILED: {"stage", "error"},
     Event.ALERT_RAISED: {"app", "notification_id", "type", "reason"},
     Event.CAMPAIGN_STOPPED: {"app", "campaign", "why"},
+    Event.ARCHIVE_AWAY: {"code", "why"},
     Event.BALANCE_OFF: {"app", "lane", "line", "difference"},
 }
 """The fields that each line of an error has, wherever in the code it is said."""

@@ -7,6 +7,7 @@ reason why it never keeps anything of a user.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from tempfile import TemporaryDirectory
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 from tests.contract import bulk_bench
 from tests.contract.bench import APP, CALLER, Bench, marking, notification
 from tests.contract.sql import SqlUnderTest
+from waypost.config import Config
 from waypost.domain.bulk import Recipient
 from waypost.domain.bulk_submission import BulkMessage
 from waypost.domain.campaign import Campaign, CampaignSubmission
@@ -34,6 +36,9 @@ from waypost.domain.series import Series, Step, joined
 from waypost.domain.template import ChannelTexts, TemplateContent
 from waypost.domain.time import later
 from waypost.domain.tracked import TrackedEvent
+from waypost.features.archive import ARCHIVE
+from waypost.features.archive.parts import archive_of, files_of
+from waypost.features.archive.settings import ArchiveSettings
 from waypost.ports.feed import Mark, NewEntry
 from waypost.ports.recovery import Alert
 from waypost.stores.sql.contact_proofs import Asked, Contact
@@ -187,12 +192,30 @@ async def subscribes(bench: Bench, store: SqlUnderTest, _: Notification) -> set[
     return {"topic_member"}
 
 
+async def is_archived(bench: Bench, store: SqlUnderTest, made: Notification) -> set[str]:
+    """She is in a file of the archive, whose rows say no name: ``test_archive`` looks into the files."""
+    settings = ArchiveSettings(to=store.folders.enter_context(TemporaryDirectory()))
+    store.config = Config(apps={}, features={"archive": settings})
+    ground = store.ground_of(bench.worker, ARCHIVE)
+    detail = await bench.detail(made)
+    assert await files_of(ground).write(APP, [[detail]])
+    assert await archive_of(ground).detail(APP, made.id)
+    return set()
+
+
+async def is_measured(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:
+    """Its size says nothing of anybody."""
+    await store.ground_of(bench.worker).store.store_sizes.note(bench.now)
+    return set()
+
+
 PUTS: Final[Mapping[str, Put | str]] = {
     "users": is_known,
     "templates": is_told_by_a_template,
     "bulk": lists,
     "opt_outs": opts_out,
     "erasure": "the order names the user until it is carried out, which the test of erasure does",
+    "archive": is_archived,
     "audit": "an order is recorded with the id that it was about; a user has none of these",
     "keys": "a key is of a program",
     "feed": reads,
@@ -210,4 +233,5 @@ PUTS: Final[Mapping[str, Put | str]] = {
     "series": is_member,
     "topics": subscribes,
     "segments": is_chosen,
+    "growth": is_measured,
 }

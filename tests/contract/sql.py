@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ from tests.contract.party import Party
 from tests.contract.stores import Strikes
 from tests.journeys.harness import until
 from waypost.bootstrap.features import FEATURES, parts_of, tables
+from waypost.bootstrap.features import settings_of as feature_settings
 from waypost.config import Config
 from waypost.domain.ids import SHARDS
+from waypost.features.feature import Feature
 from waypost.features.parts import Ground
 from waypost.ports.audit import Audit
 from waypost.ports.balance import BalanceSheet
@@ -93,6 +96,10 @@ class SqlUnderTest:
     def __init__(self, url: str) -> None:
         self.clock = StoppedClock()
         self.url = url
+        self.config = Config(apps={})
+        """What features are told of the configuration."""
+        self.folders = ExitStack()
+        """Folders that are deleted in the end."""
         self.telemetry: Telemetry = Silent()
         """Of the workers that are opened from now on."""
         self._settings = settings_of(url)
@@ -201,9 +208,8 @@ class SqlUnderTest:
 
     def strikes_of(self, worker: Work) -> Strikes:
         """See StoreUnderTest."""
-        on = self.ground_of(worker)
-        each = [parts_of(feature).erases for feature in FEATURES]
-        return [partial(erases, on) for erases in each if erases is not None]
+        each = [(feature, parts_of(feature).erases) for feature in FEATURES]
+        return [partial(erases, self.ground_of(worker, feature)) for feature, erases in each if erases is not None]
 
     async def cells(self) -> list[tuple[str, Any]]:
         """Every value of every table, those of features too, with the table's name."""
@@ -221,10 +227,11 @@ class SqlUnderTest:
             return []
         return [path for path in database_path(self._settings.url).parent.rglob("*") if path.is_file()]
 
-    def ground_of(self, worker: Work) -> Ground:
+    def ground_of(self, worker: Work, feature: Feature | None = None) -> Ground:
         """What the parts of a feature work with."""
         store = self._workers[id(worker)]
-        return Ground(store, worker, store.devices, self.clock, self.telemetry, Config(apps={}), None)
+        settings = None if feature is None else feature_settings(self.config, feature)
+        return Ground(store, worker, store.devices, self.clock, self.telemetry, self.config, settings)
 
     def bulk_of(self, worker: Work) -> Bulk:
         """See StoreUnderTest."""
@@ -252,5 +259,6 @@ class SqlUnderTest:
 
     async def close(self) -> None:
         """See StoreUnderTest."""
+        self.folders.close()
         stores = [*self._workers.values(), *([self._front] if self._front else [])]
         await asyncio.gather(*(store.close() for store in stores))

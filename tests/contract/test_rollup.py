@@ -31,6 +31,7 @@ from waypost.features.analytics.parts import count
 from waypost.ports.analytics import CountQuery
 from waypost.ports.erasure import Erasure
 from waypost.ports.work import Settled
+from waypost.stores.sql.analytics_retention import LOOKED_AT
 from waypost.stores.sql.store import Store
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
@@ -250,6 +251,21 @@ async def test_old_counts_go_by_pages_and_new_ones_stay(counting: Counting) -> N
     assert own in await counting.store.user_events.of(APP, ANN)
     assert await retention.drop(counting.bench.now, 100, 100) == 5
     assert await counting.sums() == {} == await counting.done()
+
+
+async def test_of_many_events_the_writer_is_asked_for_those_alone_that_have_old_counts(counting: Counting) -> None:
+    """Who looks for them is a reader: nobody who writes waits for that."""
+    retention, bench = counting.store.analytics_retention, counting.bench
+    await counting.store.user_events.track([TrackedEvent(APP, ANN, "long_ago", bench.now)])
+    bench.clock.advance(300 * DAY_MS)
+    many = [TrackedEvent(APP, ANN, f"event_{n}", bench.now) for n in range(LOOKED_AT + 10)]
+    await counting.store.user_events.track(many)
+    written: list[str] = []
+    assert isinstance(bench.store, SqlUnderTest)
+    bench.store.watch_writer(bench.worker, written.append, lambda: None)
+    assert await retention.drop(bench.now, 100, 100) == 2
+    assert len([each for each in written if each.lstrip().startswith("DELETE")]) == 2
+    assert set(await counting.done()) == {each.name for each in many}
 
 
 async def test_who_hears_of_events_hears_what_became_of_notifications_once(counting: Counting) -> None:

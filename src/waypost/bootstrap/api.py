@@ -15,6 +15,7 @@ from waypost.entrypoints.callers import Authenticator
 from waypost.entrypoints.limits import EntrypointLimits
 from waypost.entrypoints.live.hub import Hub
 from waypost.entrypoints.rest.api import Api, Readiness
+from waypost.features.archive.parts import archive_of
 from waypost.features.feed import live_routes
 from waypost.features.feed.inapp import dismissing
 from waypost.features.parts import Ground
@@ -93,6 +94,7 @@ def api_of(  # noqa: PLR0913 - one of each that the API speaks of
     return Api(
         intake=intake,
         views=stack_parts.views,
+        archive=archive_of(grounds["archive"]),
         devices=duty_context.devices,
         callers=Authenticator(keys, tokens, config.apps, clock, config.rest.key_cache_s, context.telemetry),
         keys=keys,

@@ -18,6 +18,7 @@ from waypost.domain.ids import AppId
 from waypost.domain.recipient import FactsReader
 from waypost.domain.routing import RoutingTable
 from waypost.domain.rules import with_rules
+from waypost.features.archive.settings import archives
 from waypost.ports.clock import Clock
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
@@ -108,7 +109,8 @@ def chores_of(
 ) -> DutyContext:
     """Build the context of the duties that a worker does beside its deliveries; *measures* set gauges."""
     keep_days = config.retention.notifications_days
-    kept = store.journal, dedup, store.retention, store.bulk, store.erasures
+    retention = store.archive.retention if archives(config) else store.retention
+    kept = store.journal, dedup, retention, store.bulk, store.erasures
     return DutyContext(
         stack_parts.work,
         devices,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from waypost.features.analytics import ANALYTICS
+from waypost.features.archive import ARCHIVE
 from waypost.features.audit import AUDIT
 from waypost.features.balance import BALANCE
 from waypost.features.bulk import BULK
@@ -24,6 +25,7 @@ from waypost.features.device_counts import DEVICE_COUNTS
 from waypost.features.erasure import ERASURE
 from waypost.features.feature import Feature
 from waypost.features.feed import FEED
+from waypost.features.growth import GROWTH
 from waypost.features.keys import KEYS
 from waypost.features.opt_outs import OPT_OUTS
 from waypost.features.preferences import PREFERENCES
@@ -75,6 +77,7 @@ FEATURES: tuple[Feature, ...] = (
     CAMPAIGNS,
     OPT_OUTS,
     ERASURE,
+    ARCHIVE,
     AUDIT,
     KEYS,
     FEED,
@@ -88,6 +91,7 @@ FEATURES: tuple[Feature, ...] = (
     ANALYTICS,
     SERIES,
     DEVICE_COUNTS,
+    GROWTH,
     DASHBOARD,
 )
 """The list of features, to which each new one is added; a message is rendered by each in this order."""

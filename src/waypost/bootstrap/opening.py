@@ -10,13 +10,20 @@ from waypost.bootstrap.receipts import receipt_links
 from waypost.bootstrap.senders import check_default_channels
 from waypost.config import Config, Stack
 from waypost.domain.errors import ConfigurationError, ErrorCode, StorageFull, Unavailable
+from waypost.features.archive.settings import archives, check_archive
 from waypost.features.contacts.settings import check_contacts
 from waypost.features.preferences.settings import check_preferences
 from waypost.runtime.roles import Role
 from waypost.stores.sql.engines import engine_of
 from waypost.stores.sql.location import check_location
 
-_MODULE_OF = {"redis": "hiredis", "kafka": "confluent_kafka", "cassandra": "acsylla", "grpc": "grpc"}
+_MODULE_OF = {
+    "redis": "hiredis",
+    "kafka": "confluent_kafka",
+    "cassandra": "acsylla",
+    "grpc": "grpc",
+    "archive": "pyarrow",
+}
 """What each extra installs."""
 
 
@@ -35,6 +42,7 @@ def check_settings(config: Config) -> None:
         raise ConfigurationError(path, f"its client is not installed: pip install 'waypost[{extra}]'")
     check_default_channels(config)
     check_fallbacks(config)
+    check_archive(config)
     check_contacts(config)
     check_preferences(config)
     receipt_links(config)
@@ -76,6 +84,8 @@ def _extras_of(config: Config) -> Iterator[tuple[str, str]]:
     for name in ("devices", "feeds"):
         if getattr(config, name) == "cassandra":
             yield name, "cassandra"
+    if archives(config):
+        yield "archive.to", "archive"
     if Role.API not in config.does():
         return
     if config.grpc.listen is not None:

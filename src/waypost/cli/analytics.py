@@ -1,17 +1,19 @@
-"""``waypost analytics``: what became of what was sent, as tables, JSON or CSV."""
+"""``waypost analytics``: what became of what was sent, as tables, JSON, CSV or Parquet."""
 
 from __future__ import annotations
 
 import csv
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from functools import reduce
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from waypost.cli.connect import api_options
-from waypost.cli.printing import as_json_option, console, print_json, table
+from waypost.cli.printing import as_json_option, console, plain, print_json, table
 
 if TYPE_CHECKING:
     from waypost.client import Client
@@ -39,6 +41,12 @@ _SENT = (
     *(click.option(f"--{name}", help=f"Only of this {name}.") for name in _LABELS),
 )
 _as_csv = click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+_to_parquet = click.option(
+    "--parquet",
+    "parquet",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a Parquet file; takes waypost[archive].",
+)
 
 
 def _with(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -63,18 +71,20 @@ def analytics() -> None:
 @api_options
 @as_json_option
 @_as_csv
-def rates(client: Client, as_json: bool, as_csv: bool, **asked: str | None) -> None:
+@_to_parquet
+def rates(client: Client, as_json: bool, as_csv: bool, parquet: Path | None, **asked: str | None) -> None:
     """Show how much of what was sent was delivered, read, opened and acted on.
 
     \b
     Examples:
       waypost analytics rates
       waypost analytics rates --by channel --type promotion --json
+      waypost analytics rates --every day --parquet rates.parquet
     """
     answer = client.analytics("rates", **asked)
     columns = ("start", "label", "sent", "delivered", "read", "opened", "action_taken")
     shares = ("delivery_rate", "read_rate", "open_rate", "conversion_rate")
-    _show(answer, answer["rows"], columns, shares, as_json=as_json, as_csv=as_csv)
+    _show(answer, answer["rows"], columns, shares, as_json=as_json, as_csv=as_csv, parquet=parquet)
 
 
 @analytics.command(short_help="Show how far what was sent came.")
@@ -82,7 +92,8 @@ def rates(client: Client, as_json: bool, as_csv: bool, **asked: str | None) -> N
 @api_options
 @as_json_option
 @_as_csv
-def funnel(client: Client, as_json: bool, as_csv: bool, **asked: str | None) -> None:
+@_to_parquet
+def funnel(client: Client, as_json: bool, as_csv: bool, parquet: Path | None, **asked: str | None) -> None:
     """Show sent, delivered, opened and acted on, each as a part of the step before; by campaign unless said otherwise.
 
     \b
@@ -92,7 +103,15 @@ def funnel(client: Client, as_json: bool, as_csv: bool, **asked: str | None) -> 
     """
     answer = client.analytics("funnel", **asked)
     rows = [{"label": each["label"], **step} for each in answer["funnels"] for step in each["steps"]]
-    _show(answer, rows, ("label", "event", "count"), ("of_sent", "of_before"), as_json=as_json, as_csv=as_csv)
+    _show(
+        answer,
+        rows,
+        ("label", "event", "count"),
+        ("of_sent", "of_before"),
+        as_json=as_json,
+        as_csv=as_csv,
+        parquet=parquet,
+    )
 
 
 @analytics.command(short_help="Show how often events happened.")
@@ -100,7 +119,8 @@ def funnel(client: Client, as_json: bool, as_csv: bool, **asked: str | None) -> 
 @api_options
 @as_json_option
 @_as_csv
-def events(client: Client, as_json: bool, as_csv: bool, **asked: str | None) -> None:
+@_to_parquet
+def events(client: Client, as_json: bool, as_csv: bool, parquet: Path | None, **asked: str | None) -> None:
     """Show events by the time when they happened: those of notifications, and the app's own.
 
     \b
@@ -109,7 +129,7 @@ def events(client: Client, as_json: bool, as_csv: bool, **asked: str | None) -> 
       waypost analytics events --name order_paid --csv
     """
     answer = client.analytics("events", **asked)
-    _show(answer, answer["rows"], ("start", "name", "count"), (), as_json=as_json, as_csv=as_csv)
+    _show(answer, answer["rows"], ("start", "name", "count"), (), as_json=as_json, as_csv=as_csv, parquet=parquet)
 
 
 @analytics.command("best-hour", short_help="Show when to send to a user.")
@@ -145,8 +165,12 @@ def _show(
     *,
     as_json: bool,
     as_csv: bool,
+    parquet: Path | None,
 ) -> None:
-    """Print *rows* as asked: what no row has is left out of a table."""
+    """Print *rows* as asked, or write them: what no row has is left out of a table."""
+    if parquet is not None:
+        _write_parquet(parquet, rows, columns, shares)
+        return
     if as_json:
         print_json(answer)
         return
@@ -161,6 +185,22 @@ def _show(
     console().print(
         table(heads, cells) if rows else "nothing was counted (analytics.enabled: true counts notifications)"
     )
+
+
+def _write_parquet(
+    path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str], shares: Sequence[str]
+) -> None:
+    """Write *rows* with a type for each column, whatever is in them."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ModuleNotFoundError:
+        raise click.ClickException("the library is missing: pip install 'waypost[archive]'") from None
+    types = {"start": pa.timestamp("ms", tz="UTC"), "label": pa.string(), "name": pa.string(), "event": pa.string()}
+    fields = [(name, types.get(name, pa.int64())) for name in columns] + [(name, pa.float64()) for name in shares]
+    cells = [{**row, "start": row.get("start") and datetime.fromisoformat(row["start"])} for row in rows]
+    pq.write_table(pa.Table.from_pylist(cells, schema=pa.schema(fields)), path, compression="zstd")
+    console().print(f"{plain(str(path))}: {len(rows):,} rows")
 
 
 def _plain(value: Any) -> Any:

@@ -217,6 +217,7 @@ class NotificationSummary(TypedDict):
     duplicate_of: str | None
     round: int
     recorded: bool
+    archived: NotRequired[bool]
 
 
 class NotificationView(TypedDict):

@@ -48,6 +48,7 @@ class ErrorCode(StrEnum):
     STORAGE_FULL = "storage_full"
     STORAGE_AWAY = "storage_away"
     STORAGE_BROKEN = "storage_broken"
+    ARCHIVE_AWAY = "archive_away"
     ISSUER_AWAY = "issuer_away"
     SHUTTING_DOWN = "shutting_down"
     INTERNAL = "internal"

@@ -29,6 +29,8 @@ class NotificationRecord(Struct, frozen=True):
     content_known: bool = True
     """False where it is not recorded and was accepted elsewhere: of *notification* only ``id``, ``app`` and
     ``created_at`` mean something, and it may never have been accepted."""
+    archived: bool = False
+    """Whether it was read from the archive: the store has it no more."""
 
 
 class Marked(Struct, frozen=True):

@@ -88,6 +88,8 @@ class Event(Enum):
     SCHEDULE_REFUSED = ("schedule.refused", Level.WARNING)
     SERIES_REFUSED = ("series.refused", Level.WARNING)
     ERASURE_FAILED = ("erasure.failed", Level.ERROR)
+    ARCHIVE_DONE = ("archive.done", Level.INFO)
+    ARCHIVE_AWAY = ("archive.away", Level.ERROR)
     SWEEP_DONE = ("sweep.done", Level.DEBUG)
     REDIS_AWAY = ("redis.away", Level.ERROR)
     REDIS_BACK = ("redis.back", Level.INFO)

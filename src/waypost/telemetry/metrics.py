@@ -98,6 +98,14 @@ class Metric(Enum):
     STORE_POOL_WAITING = ("waypost_store_pool_waiting", MetricKind.GAUGE, ("pool",), "Reads that wait for a connection")
     DISK_SIZE = ("waypost_disk_size_bytes", MetricKind.MAXIMUM, (), "Size of the disk that Waypost writes to")
     DISK_FREE = ("waypost_disk_free_bytes", MetricKind.MAXIMUM, (), "Room that is left on it")
+    DISK_DAYS_LEFT = (
+        "waypost_disk_days_left",
+        MetricKind.MAXIMUM,
+        (),
+        "Days until it is full if the store grows on so",
+    )
+    STORE_SIZE = ("waypost_store_size_bytes", MetricKind.MAXIMUM, (), "Size of the store")
+    STORE_GROWTH = ("waypost_store_growth_bytes", MetricKind.MAXIMUM, (), "Bytes by which the store grows in a day")
     LIVE_CONNECTIONS = ("waypost_live_connections", MetricKind.GAUGE, (), "Live connections that follow a feed")
     DEPTH = ("waypost_queue_depth", MetricKind.GAUGE, ("lane",), "Items leasable now")
     OPEN = (
@@ -223,6 +231,7 @@ class Metric(Enum):
         "Active devices of a user who has some: the average and high percentiles",
     )
     EVICTED = ("waypost_tokens_evicted_total", MetricKind.COUNTER, (), "Dead tokens deactivated")
+    ARCHIVED = ("waypost_archived_total", MetricKind.COUNTER, (), "Notifications that left the store for the archive")
     SHARDS = ("waypost_shards_owned", MetricKind.GAUGE, (), "Shards owned, 64 in all")
 
     def __init__(self, label: str, kind: MetricKind, labels: tuple[str, ...], meaning: str) -> None:

@@ -73,6 +73,7 @@ from waypost.pipeline.feed import mark
 from waypost.pipeline.intake import Intake
 from waypost.pipeline.template_choice import StoredTemplates
 from waypost.pipeline.zones import zones_of
+from waypost.ports.archive import NoArchive
 from waypost.ports.keys import ApiKey
 from waypost.ports.views import HistoryQuery
 from waypost.ports.work import Settled
@@ -212,6 +213,7 @@ class Service:
         return Api(
             intake=intake,
             views=self.views,
+            archive=NoArchive(),
             devices=self.devices,
             callers=Authenticator(self.keys, self.tokens, defaults, self.clock, settings.key_cache_s, self.telemetry),
             keys=self.keys,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -58,6 +60,25 @@ def test_rates_are_a_table_of_what_there_is(asked: list[dict[str, Any]]) -> None
 def test_csv_has_every_column_and_no_formula(asked: list[dict[str, Any]]) -> None:
     (row,) = csv.DictReader(io.StringIO(shown("rates", "--by", "campaign", "--csv")))
     assert (row["start"], row["label"], row["sent"], row["open_rate"]) == ("", "'=1+1", "200", "0.25")
+
+
+@pytest.mark.usefixtures("asked")
+def test_parquet_has_a_type_for_each_column_whatever_is_in_it(tmp_path: Path) -> None:
+    file = tmp_path / "rates.parquet"
+    assert "1 rows" in shown("rates", "--by", "campaign", "--parquet", str(file))
+    table = pq.read_table(file)
+    types = {field.name: str(field.type) for field in table.schema}
+    assert (types["start"], types["label"], types["sent"], types["open_rate"]) == (
+        "timestamp[ms, tz=UTC]",
+        "string",
+        "int64",
+        "double",
+    )
+    (row,) = table.select(["start", "label", "sent", "open_rate"]).to_pylist()
+    assert row == {"start": None, "label": "=1+1", "sent": 200, "open_rate": 0.25}
+    funnel = tmp_path / "funnel.parquet"
+    shown("funnel", "--parquet", str(funnel))
+    assert pq.read_table(funnel)["event"].to_pylist() == ["sent"]
 
 
 def test_a_funnel_is_of_one_campaign(asked: list[dict[str, Any]]) -> None:

@@ -22,6 +22,7 @@ from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.explain import Explain
 from waypost.pipeline.feed import Reading
 from waypost.pipeline.intake import Caller, Intake
+from waypost.ports.archive import Archive
 from waypost.ports.audit import Audit
 from waypost.ports.bulk import OptOuts
 from waypost.ports.callbacks import CallbackRequest, TargetReport
@@ -51,6 +52,7 @@ class Api(Struct, frozen=True):
 
     intake: Intake
     views: Views
+    archive: Archive
     devices: Devices
     callers: Authenticator
     keys: Keys

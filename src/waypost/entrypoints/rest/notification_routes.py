@@ -39,6 +39,13 @@ StatusesGiven = Annotated[
     QueryParameter(description="Only with these statuses; may be repeated.", required=False),
 ]
 
+ArchivedGiven = Annotated[
+    bool,
+    QueryParameter(
+        description="List the archive; a page of it may hold fewer than `limit`, even none, and go on.", required=False
+    ),
+]
+
 WordsGiven = Annotated[
     Vocabulary | None,
     QueryParameter(description="Also return the statuses as another API names them.", required=False),
@@ -128,12 +135,14 @@ async def submit_many(request: Call, body: RawBody) -> Response[bytes]:
     opt=speaks({200: NotificationView}, READS_OWN, codes=(_E.NOT_FOUND,)),
 )
 async def look_up(request: Call, notification_id: PathId, words: WordsGiven = None) -> Response[bytes]:
-    """Return the content and, for each device, a receipt with every attempt.
+    """Return the content and, for each device, a receipt with every attempt; also from the archive.
 
     A duplicate is shown as the first notification where the API asked for has no word for it.
     """
     views, app = api_of(request).views, request.user.app
-    detail = reached(request.user, await views.detail(app, id_in(notification_id)))
+    wanted = id_in(notification_id)
+    found = await views.detail(app, wanted) or await api_of(request).archive.detail(app, wanted)
+    detail = reached(request.user, found)
     first = detail.record.duplicate_of
     if first is not None and words is not None and notification_word(words, detail.record.status) is None:
         detail = await views.detail(app, first) or detail
@@ -153,8 +162,9 @@ async def history(
     status: StatusesGiven = None,
     cursor: CursorGiven = None,
     limit: Limit = 50,
+    archived: ArchivedGiven = False,
 ) -> Response[bytes]:
-    """List notifications, newest first."""
+    """List notifications, newest first: those of the store, or with `archived` those that left it for the archive."""
     query = HistoryQuery(
         app=request.user.app,
         user_id=request.user.user if user_id is None else own(request.user, UserId(user_id)),
@@ -162,6 +172,10 @@ async def history(
         before=None if cursor is None else cursors.notification(cursor),
         limit=limit,
     )
+    if archived:
+        page = await api_of(request).archive.history(query)
+        following = None if page.before is None else cursors.of_notification(page.before)
+        return answer(200, NotificationPage(tuple(map(summary, page.records)), following))
     records = await api_of(request).views.history(query)
     following = cursors.of_notification(records[-1].notification.id) if len(records) == limit else None
     return answer(200, NotificationPage(tuple(summary(record) for record in records), following))

@@ -42,6 +42,7 @@ STATUS_OF: dict[ErrorCode, int] = {
     _E.STORAGE_FULL: 503,
     _E.STORAGE_AWAY: 503,
     _E.STORAGE_BROKEN: 503,
+    _E.ARCHIVE_AWAY: 503,
     _E.ISSUER_AWAY: 503,
     _E.SHUTTING_DOWN: 503,
     _E.INTERNAL: 500,

@@ -92,6 +92,7 @@ class NotificationSummary(Struct, frozen=True, kw_only=True):
             " these last seconds that nobody accepted reads the same."
         ),
     ]
+    archived: Annotated[bool | UnsetType, Meta(description="True where it was read from the archive.")] = UNSET
 
 
 class WordsView(Struct, frozen=True):
@@ -216,6 +217,7 @@ def summary(record: NotificationRecord) -> NotificationSummary:
         duplicate_of=_id(record.duplicate_of),
         round=record.round,
         recorded=record.recorded,
+        archived=record.archived or UNSET,
     )
 
 

@@ -88,7 +88,8 @@ class SqlRetention:
         """
         engine = self._database.engine
         if before // DAY_MS != self._day:
-            self._tell(await asyncio.to_thread(engine.keep_up, self._clock.now(), before))
+            whole = await self._whole_before(before)
+            self._tell(await asyncio.to_thread(engine.keep_up, self._clock.now(), whole))
             for table in self._beside:
                 page = _Page(before, _PAGE, table)
                 while await self._database.commits.submit(_DROP_LEFT, page, _PAGE) == _PAGE:
@@ -96,6 +97,10 @@ class SqlRetention:
             await self._database.commits.submit(_FOLD_COUNTERS, self._clock.now() // HOUR_MS - _HOURS_APART)
             self._day = before // DAY_MS
         return engine.by_pages(before)
+
+    async def _whole_before(self, before: Instant) -> Instant:
+        """Return the time before which all that is over may go at once."""
+        return before
 
     def _tell(self, months: Months) -> None:
         """Report which tables by month are not as they should be."""

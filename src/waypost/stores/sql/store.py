@@ -12,6 +12,7 @@ from waypost.ports.peers import Peers
 from waypost.stores.sql.added import AddedTable, names_of_notifications
 from waypost.stores.sql.analytics import SqlAnalytics
 from waypost.stores.sql.analytics_retention import SqlAnalyticsRetention
+from waypost.stores.sql.archive import SqlArchive
 from waypost.stores.sql.audience_walk import SqlAudienceWalk
 from waypost.stores.sql.audit import SqlAudit
 from waypost.stores.sql.balance import SqlBalance
@@ -46,6 +47,7 @@ from waypost.stores.sql.schedules import SqlSchedules
 from waypost.stores.sql.segments import SqlSegments
 from waypost.stores.sql.series import SqlSeries
 from waypost.stores.sql.settings import SqlSettings
+from waypost.stores.sql.store_sizes import SqlStoreSizes
 from waypost.stores.sql.templates import SqlTemplates
 from waypost.stores.sql.topics import SqlTopics
 from waypost.stores.sql.user_changes import SqlUserChanges
@@ -72,6 +74,7 @@ class Store:
         self.work = SqlWork(database, self.shards, self.peers, with_devices=with_devices)
         self.dedup = SqlDedup(database)
         self.retention = SqlRetention(database, clock, tables)
+        self.archive = SqlArchive(database, clock, tables)
         self.devices = SqlDevices(database, clock)
         self.views = SqlViews(database, clock)
         self.keys = SqlKeys(database)
@@ -85,10 +88,10 @@ class Store:
         self.campaigns = SqlCampaigns(database)
         self.conversions = SqlConversions(database)
         self.audience_walk = SqlAudienceWalk(database)
-        self.feed = SqlFeed(database, clock)
         self.notification_reads = SqlNotificationReads(database, clock)
         self.feed_secret = SqlFeedSecret(database)
         self.segments = SqlSegments(database)
+        self.store_sizes = SqlStoreSizes(database)
         self.topics = SqlTopics(database)
         self.profiles = SqlProfiles(database)
         self.contact_proofs = SqlContactProofs(database)

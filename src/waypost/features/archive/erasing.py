@@ -1,0 +1,81 @@
+"""How a user is taken out of the archive: the files that have rows of theirs are written anew."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from waypost.domain.content import Content
+from waypost.domain.delivery import Receipt
+from waypost.domain.ids import NotificationId, first_id_at
+from waypost.domain.time import later
+from waypost.features.archive.files import Files
+from waypost.ports.archive import ArchiveFile
+from waypost.ports.erasure import ERASED_DEVICE, Erasure
+from waypost.ports.views import NotificationDetail
+from waypost.stores.sql.archive import SqlArchive
+
+PAGE: Final = 500
+
+
+async def holds(manifest: SqlArchive, erasure: Erasure) -> bool:
+    """Tell whether any file may have rows of the user."""
+    return bool(await _files_of(manifest, erasure))
+
+
+async def erase(files: Files, erasure: Erasure, *, deletes: bool) -> None:
+    """Take the user out of every file, and delete what held them; may be repeated, wherever it was interrupted.
+
+    What is left of a row is what is left of one in the store (``Erasures.blank``), or nothing where it *deletes*.
+    """
+    await files.tidy()
+    for file in await _files_of(files.manifest, erasure):
+        await _clear(files, file, erasure, deletes=deletes)
+
+
+async def _files_of(manifest: SqlArchive, erasure: Erasure) -> list[ArchiveFile]:
+    found: list[ArchiveFile] = []
+    before: NotificationId | None = first_id_at(later(erasure.asked_at, 1))
+    while before is not None:
+        page, before = await manifest.newest(erasure.app, erasure.user_id, before, PAGE)
+        found += page
+    return found
+
+
+async def _clear(files: Files, file: ArchiveFile, erasure: Erasure, *, deletes: bool) -> None:
+    """Write one file anew, unless its user only looks like this one."""
+    end = first_id_at(later(erasure.asked_at, 1))
+    left: list[NotificationDetail] = []
+    meant = 0
+    for each in await files.details(file):
+        made = each.record.notification
+        if made.user_id != erasure.user_id or made.id >= end:
+            left.append(each)
+            continue
+        meant += 1
+        if not deletes:
+            left.append(_blanked(each, erasure))
+    if meant and not await files.write(erasure.app, [left] if left else [], file):
+        raise ChangedMeanwhile
+
+
+class ChangedMeanwhile(Exception):
+    """The error that a file was replaced while it was being written anew: the next round of the erasure does it."""
+
+
+def _blanked(detail: NotificationDetail, erasure: Erasure) -> NotificationDetail:
+    made = detail.record.notification
+    anonymous = replace(
+        made,
+        user_id=erasure.tombstone,
+        caller=erasure.caller_after(made.caller),
+        content=Content(),
+        device_ids=(),
+    )
+    receipts = tuple(map(_blanked_receipt, detail.receipts))
+    return replace(detail, record=replace(detail.record, notification=anonymous), receipts=receipts)
+
+
+def _blanked_receipt(receipt: Receipt) -> Receipt:
+    return replace(receipt, device_id=ERASED_DEVICE, provider_id=None, reason=None, attempts=(), dead=False)
