@@ -193,3 +193,34 @@ async def test_alerts_are_listed_with_details_and_retried_or_resolved() -> None:
         assert [(await _status(caller, one))[0] for one in made] == ["failed", "pending"]
         assert made[0] not in (await here.get("/dashboard/demo/alerts")).text
         assert made[0] in (await here.get("/dashboard/demo/alerts", params={"all": "1"})).text
+
+
+METRICS = b"""\
+waypost_attempts_total{app="demo",lane="low",outcome="taken",provider="fcm"} 3.0
+waypost_attempts_total{app="demo",lane="low",outcome="refused",provider="fcm"} 1.0
+waypost_failed_attempts_total{app="demo",provider="fcm",code="QUOTA"} 1.0
+waypost_breaker_open{credential="demo/fcm"} 1.0
+waypost_in_flight_limit{credential="demo/fcm"} 200.0
+waypost_credential_ends_timestamp_seconds{credential="demo/apns"} 1800000000.0
+waypost_breaker_open{credential="demo/apns"} 0.0
+waypost_breaker_open{credential="other/sms"} 0.0
+"""
+
+
+async def test_providers_keys_the_record_and_settings_are_shown() -> None:
+    async with dashboard() as (service, caller, _):
+        service.api = msgspec.structs.replace(service.api, metrics=lambda: METRICS)
+        async with browser(service) as here:
+            page = (await here.get("/dashboard/demo/providers")).text
+            for told in ("breaker open", "75.0\u202f%", "QUOTA", "0 of 200", "2027-01-15 08:00:00", "apns"):
+                assert told in page, told
+            assert "sms" not in page, "another app's"
+            await caller.post(f"/v1/notifications/{await _sent(caller)}/cancel")
+            access = (await here.get("/dashboard/demo/access")).text
+            assert "billing" in access and "notification.cancelled" in access and "Revoke" not in access
+            filtered = await here.get("/dashboard/demo/access", params={"by": "nobody"})
+            assert "No order is on record" in filtered.text
+            key = service.made.prefix
+            assert (await _posted(here, f"/access/keys/{key}/revoke")).status_code == 403, "an operator is no admin"
+            told = (await here.get("/dashboard/demo/settings", params={"all": "1"})).text
+            assert "rest.body_limit_bytes" in told and "524,288" in told and "recovery" not in told

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from waypost.features.dashboard.pages import alerts, events, failed, overview
+from waypost.features.dashboard.pages import access, alerts, events, failed, overview, providers, settings
 from waypost.features.dashboard.site import Page
 
-PAGES: Final[Sequence[Page]] = (overview.PAGE, events.PAGE, failed.PAGE, alerts.PAGE)
+PAGES: Final[Sequence[Page]] = (
+    overview.PAGE,
+    events.PAGE,
+    failed.PAGE,
+    alerts.PAGE,
+    providers.PAGE,
+    access.PAGE,
+    settings.PAGE,
+)
