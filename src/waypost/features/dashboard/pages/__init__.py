@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from waypost.features.dashboard.pages import access, alerts, events, failed, overview, providers, settings
+from waypost.features.dashboard.pages import access, alerts, analytics, events, failed, overview, providers, settings
 from waypost.features.dashboard.site import Page
 
 PAGES: Final[Sequence[Page]] = (
@@ -13,6 +13,7 @@ PAGES: Final[Sequence[Page]] = (
     events.PAGE,
     failed.PAGE,
     alerts.PAGE,
+    analytics.PAGE,
     providers.PAGE,
     access.PAGE,
     settings.PAGE,
