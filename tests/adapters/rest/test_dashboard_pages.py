@@ -18,11 +18,13 @@ from tests.shows import shows
 from waypost.bootstrap.features import mounts
 from waypost.domain.amendment import Confirm
 from waypost.domain.device_event import DeviceEvent, EventKind
-from waypost.domain.ids import parse_id
+from waypost.domain.ids import UserId, parse_id
 from waypost.domain.settlement import Sent
 from waypost.domain.time import MINUTE_MS
 from waypost.features.analytics.parts import count
 from waypost.features.analytics.settings import AnalyticsSettings
+from waypost.features.dashboard import gate
+from waypost.features.dashboard.operators import Operator, Role
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("on_file")]
 
@@ -89,3 +91,77 @@ async def test_read_open_and_conversion_rate_stand_on_one_page() -> None:
 async def test_the_page_says_how_to_have_things_counted() -> None:
     async with pages() as (_, _, here):
         assert "analytics: enabled: true" in text_of(await here.get("/dashboard/demo/analytics"))
+
+
+async def _posted(here: httpx.AsyncClient, path: str, **fields: Any) -> httpx.Response:
+    return await here.post(path, data={"csrf": here.cookies["waypost_csrf"], **fields})
+
+
+async def _record(caller: httpx.AsyncClient) -> list[tuple[str, str]]:
+    """What is on record of somebody at the dashboard, the oldest first."""
+    items = (await caller.get("/v1/audit")).json()["items"]
+    assert all(each["by"] == "dashboard:local" for each in items)
+    return [(each["act"], each["subject"]) for each in reversed(items)]
+
+
+async def test_devices_preferences_and_profile_of_a_user_are_changed_on_one_page() -> None:
+    """The page and the API say the same afterwards; what was changed is on record, and of whom is not."""
+    async with pages() as (_, caller, here):
+        page = "/dashboard/demo/users/ann%2F1"
+        found = await here.get("/dashboard/demo/users", params={"q": "ann/1"})
+        assert found.headers["location"] == page
+        assert "No device The app registers one" in text_of(await here.get(page))
+        told = await _posted(here, f"{page}/register", platform="android", device_id="phone-1", token="t" * 30)
+        assert (told.status_code, told.headers["location"]) == (303, page)
+        said = await here.get(page)
+        assert "The device phone-1 is registered." in text_of(said) and "active" in text_of(said)
+        assert "t" * 30 not in said.text, "tokens are secret"
+        asked = await _posted(here, f"{page}/deactivate", device_id="phone-1")
+        assert "Deactivate phone-1? Nothing more is sent to it" in text_of(asked)
+        assert (await _posted(here, f"{page}/deactivate", device_id="phone-1", sure="yes")).status_code == 303
+        assert "inactive" in text_of(await here.get(page))
+
+        quiet = {"wants": ["all"], "start": "22:00", "end": "07:00", "frequency_limit": "3"}
+        assert (await _posted(here, f"{page}/preferences", **quiet)).status_code == 303
+        known = (await caller.get("/v1/users/ann%2F1/preferences")).json()
+        assert known["enabled"] and known["quiet_hours"] == {"start": "22:00", "end": "07:00"}
+        assert known["frequency_limit"] == 3
+        assert (await _posted(here, f"{page}/preferences", start="", end="")).status_code == 303
+        known = (await caller.get("/v1/users/ann%2F1/preferences")).json()
+        assert (known["enabled"], known["quiet_hours"], known["frequency_limit"]) == (False, None, None)
+
+        attributes = {"locale": "de-CH", "time_zone": "Europe/Zurich", "attributes": '{"plan": "premium", "age": 30}'}
+        assert (await _posted(here, f"{page}/profile", **attributes)).status_code == 303
+        assert (await _posted(here, f"{page}/profile", locale="de-CH", attributes='{"age": 31}')).status_code == 303
+        profile = (await caller.get("/v1/users/ann%2F1")).json()
+        assert (profile["locale"], profile["time_zone"], profile["attributes"]) == ("de-CH", None, {"age": 31})
+        assert "no JSON" in text_of(await _posted(here, f"{page}/profile", attributes="{"))
+        assert (await _posted(here, f"{page}/bulk", out="yes")).status_code == 303
+        assert "Bulk sends left out" in text_of(await here.get(page))
+        assert await _record(caller) == [
+            ("device.registered", "android"),
+            ("device.deactivated", "android"),
+            ("preferences.changed", "quiet_hours, frequency_limit"),
+            ("preferences.changed", "enabled, quiet_hours, frequency_limit"),
+            ("user.changed", "locale, time_zone, attributes"),
+            ("user.changed", "time_zone, attributes"),
+            ("user.changed", "bulk opt-out"),
+        ]
+
+
+async def test_a_user_is_forgotten_once_the_id_was_typed_and_a_viewer_may_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with pages() as (service, _, here):
+        page = "/dashboard/demo/users/ann"
+        assert "cannot be undone" in text_of(await here.get(f"{page}/forget"))
+        wrong = await _posted(here, f"{page}/forget", typed="bob")
+        assert wrong.status_code == 400 and "nothing was done" in text_of(wrong)
+        assert await service.erasures.of(DEMO, UserId("ann")) is None
+        told = await _posted(here, f"{page}/forget", typed="ann")
+        assert told.status_code == 303 and await service.erasures.of(DEMO, UserId("ann")) is not None
+        assert "is being erased since" in text_of(await here.get(page))
+
+        monkeypatch.setattr(gate, "LOCAL", Operator("vera", Role.VIEWER))
+        for act in ("register", "deactivate", "preferences", "profile", "bulk", "forget"):
+            assert (await _posted(here, f"/dashboard/demo/users/bob/{act}", typed="bob")).status_code == 403
+        seen = await here.get("/dashboard/demo/users/bob")
+        assert seen.status_code == 200 and "Save" not in seen.text and "Forget" not in seen.text

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from waypost.features.dashboard.pages import access, alerts, analytics, events, failed, overview, providers, settings
+from waypost.features.dashboard.pages import (
+    access,
+    alerts,
+    analytics,
+    events,
+    failed,
+    overview,
+    providers,
+    settings,
+    users,
+)
 from waypost.features.dashboard.site import Page
 
 PAGES: Final[Sequence[Page]] = (
@@ -14,6 +24,7 @@ PAGES: Final[Sequence[Page]] = (
     failed.PAGE,
     alerts.PAGE,
     analytics.PAGE,
+    users.PAGE,
     providers.PAGE,
     access.PAGE,
     settings.PAGE,
