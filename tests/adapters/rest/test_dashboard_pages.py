@@ -83,7 +83,7 @@ async def test_read_open_and_conversion_rate_stand_on_one_page() -> None:
             assert told in said
         everything = await here.get("/dashboard/demo/analytics")
         assert "60.0 % delivery rate" in text_of(everything)
-        assert "spring sent 4 100.0 % delivered 3 75.0 %, 75.0 % of the step before" in text_of(everything)
+        assert "spring sent 4 delivered 3 75.0 % of all, 75.0 % of those before" in text_of(everything)
         assert re.search(r'"label":"read","colour":"--accent","dash":\[\],"values":\[0.4\]', everything.text)
         assert "Nothing was counted" in text_of(await here.get("/dashboard/demo/analytics?campaign=autumn"))
 
@@ -165,3 +165,34 @@ async def test_a_user_is_forgotten_once_the_id_was_typed_and_a_viewer_may_not(mo
             assert (await _posted(here, f"/dashboard/demo/users/bob/{act}", typed="bob")).status_code == 403
         seen = await here.get("/dashboard/demo/users/bob")
         assert seen.status_code == 200 and "Save" not in seen.text and "Forget" not in seen.text
+
+
+async def test_a_campaign_is_drafted_forecast_approved_and_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is wrong is said above the form, and an operator may look at it and no more."""
+    async with pages(analytics=AnalyticsSettings(enabled=True)) as (_, caller, here):
+        page = "/dashboard/demo/campaigns"
+        assert "No campaign yet" in text_of(await here.get(page))
+        assert (await here.get(f"{page}/-/new")).status_code == 403
+        monkeypatch.setattr(gate, "LOCAL", Operator("local", Role.CAMPAIGNER))
+        assert "Save the draft" in text_of(await here.get(f"{page}/-/new"))
+        said = {"name": "spring sale", "title": "It begins", "audience": "list", "users": "ann\nbob", "rate": "fast"}
+        wrong = await _posted(here, f"{page}/-/new", **said)
+        assert wrong.status_code == 400 and "rate : no number" in text_of(wrong) and "It begins" in wrong.text
+        made = await _posted(here, f"{page}/-/new", **{**said, "rate": "5", "second_title": "Now"})
+        assert made.headers["location"] == f"{page}/spring%20sale"
+        assert "there is such a campaign already" in text_of(await _posted(here, f"{page}/-/new", **said, holdout=""))
+        one = made.headers["location"]
+        shown_ = text_of(await here.get(one))
+        assert "spring sale draft" in shown_ and "For a list of 2" in shown_ and "Variants first, second" in shown_
+        assert "Users 2" in text_of(await here.get(f"{one}/forecast"))
+        assert (await _posted(here, f"{one}/approve")).status_code == 303
+        assert (await _posted(here, f"{one}/schedule", at="2199-01-01T09:00")).status_code == 303
+        asked = await _posted(here, f"{one}/start")
+        assert "sends to everybody it is for: a list of 2" in text_of(asked)
+        stood = (await caller.get("/v1/campaigns/spring%20sale")).json()
+        assert (stood["state"], stood["due_at"]) == ("scheduled", "2199-01-01T09:00:00.000Z")
+        assert (await _posted(here, f"{one}/cancel", sure="yes")).status_code == 303
+        assert "spring sale cancelled" in text_of(await here.get(one))
+        assert (await _posted(here, f"{one}/start", sure="yes")).status_code == 409
+        acts = ["put", "approved", "scheduled", "cancelled", "scheduled"]
+        assert await _record(caller) == [(f"campaign.{act}", "spring sale") for act in acts]

@@ -10,6 +10,7 @@ import msgspec
 from litestar import Response
 
 from waypost.domain.device import CONTACTS
+from waypost.domain.ids import UserId
 from waypost.features.dashboard.desk import Desk, redirect
 from waypost.features.dashboard.handling import shows
 from waypost.features.dashboard.pages.user_changes import HANDLERS
@@ -41,7 +42,7 @@ async def user(desk: Desk) -> Response[bytes]:
         desk.ask("GET", "/v1/users/{}/bulk-opt-out", user_id),
         desk.ask("GET", "/v1/notifications", query={"user_id": user_id, "limit": _SHOWN}),
     )
-    standing = await desk.api.erasures.of(desk.app, user_id)
+    standing = await desk.api.erasures.of(desk.app, UserId(user_id))
     return desk.show(
         "user.html",
         user=user_id,
