@@ -47,7 +47,7 @@ def text_of(page: httpx.Response) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page.text)).split()).replace("\u202f", " ")
 
 
-async def _counted(service: Service, caller: httpx.AsyncClient) -> None:
+async def counted(service: Service, caller: httpx.AsyncClient) -> None:
     """Send four of one campaign: three arrive, two are opened, a button of one is pressed; and one of no campaign."""
     told = []
     for n in range(5):
@@ -71,7 +71,7 @@ async def test_read_open_and_conversion_rate_stand_on_one_page() -> None:
     async with pages(analytics=AnalyticsSettings(enabled=True)) as (service, caller, here):
         empty = text_of(await here.get("/dashboard/demo/analytics"))
         assert "Nothing was counted in this time" in empty
-        await _counted(service, caller)
+        await counted(service, caller)
         said = text_of(await here.get("/dashboard/demo/analytics", params={"campaign": "spring"}))
         for told in (
             "4 sent",
