@@ -95,12 +95,16 @@ async def _filled(caller: httpx.AsyncClient) -> list[str]:
         ("POST", "/v1/campaigns/begun/start", None),
         ("PUT", "/v1/templates/hello", EXAMPLE),
         ("PUT", "/v1/schedules/weekly", weekly),
+        ("PUT", "/v1/topics/news", {}),
+        ("POST", "/v1/topics/news/members", {"add": ["ann"]}),
+        ("PUT", "/v1/segments/rich", {"filter": {"attribute": {"name": "plan"}}}),
         ("POST", "/v1/bulk", job),
     ):
         answer = await caller.request(method, path, json=body)
         assert answer.is_success, answer.text
     own = ["users/ann", "users/ann/forget", "campaigns/-/new", "campaigns/draft", "campaigns/draft/forecast"]
-    own += ["campaigns/begun", "templates/-/new", "templates/hello", f"jobs/{answer.json()['id']}"]
+    own += ["campaigns/begun", "templates/-/new", "templates/hello", "audiences/topics/news"]
+    own += ["audiences/-/segment?name=rich", f"jobs/{answer.json()['id']}"]
     return [*(f"/{page.name}" for page in PAGES), *(f"/{path}" for path in own)]
 
 

@@ -51,6 +51,7 @@ class Act(StrEnum):
     ALERT_RETRIED = "alert.retried"
     ALERT_RESOLVED = "alert.resolved"
     TOPIC_PUT = "topic.put"
+    TOPIC_CHANGED = "topic.changed"
     TOPIC_REMOVED = "topic.removed"
     SEGMENT_PUT = "segment.put"
     SEGMENT_REMOVED = "segment.removed"

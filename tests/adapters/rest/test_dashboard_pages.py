@@ -249,3 +249,38 @@ async def test_jobs_and_schedules_are_followed_paused_and_cancelled() -> None:
         assert "The schedule weekly is paused" in text_of(await here.get(page))
         acts = [("bulk.paused", one), ("bulk.cancelled", one), ("schedule.paused", "weekly")]
         assert await _record(caller) == acts
+
+
+async def test_segments_are_counted_and_saved_and_topics_have_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with pages() as (_, caller, here):
+        page = "/dashboard/demo/audiences"
+        assert "No segment yet" in text_of(await here.get(page))
+        monkeypatch.setattr(gate, "LOCAL", Operator("local", Role.CAMPAIGNER))
+        for user, plan in (("ann", "premium"), ("bob", "free")):
+            await caller.put(f"/v1/users/{user}", json={"attributes": {"plan": plan}})
+        form = await here.get(f"{page}/-/segment")
+        chosen = html.unescape(re.findall(r"<textarea[^>]*>(.*?)</textarea>", form.text, re.DOTALL)[0])
+        counted_ = await _posted(here, f"{page}/-/segment", name="rich", filter=chosen, count="yes")
+        assert "It chooses 1 user now, among them ann ." in text_of(counted_)
+        wrong = await _posted(here, f"{page}/-/segment", name="rich", filter='{"plan": 1}')
+        assert wrong.status_code == 400 and "plan" in text_of(wrong)
+        assert (await _posted(here, f"{page}/-/segment", name="rich", filter=chosen)).status_code == 303
+        assert '"premium"' in text_of(await here.get(f"{page}/-/segment", params={"name": "rich"}))
+        assert "Campaigns keep the filter" in text_of(await _posted(here, f"{page}/-/segment/remove", name="rich"))
+        assert (await _posted(here, f"{page}/-/segment/remove", name="rich", sure="yes")).status_code == 303
+
+        made = await _posted(here, f"{page}/-/topic", name="news", description="All of it", open="yes")
+        assert made.headers["location"] == f"{page}/topics/news"
+        assert (await _posted(here, f"{page}/topics/news/members", users="ann\nbob")).status_code == 303
+        seen = text_of(await here.get(f"{page}/topics/news"))
+        assert "2 users hear it." in seen and "news About All of it" in seen and "ann bob" in seen
+        assert (await _posted(here, f"{page}/topics/news/members", users="bob", remove="yes")).status_code == 303
+        assert (await caller.get("/v1/topics/news/members")).json()["items"] == ["ann"]
+        assert (await here.get(f"{page}/topics/nothing")).status_code == 404
+        assert await _record(caller) == [
+            ("segment.put", "rich"),
+            ("segment.removed", "rich"),
+            ("topic.put", "news"),
+            ("topic.changed", "news"),
+            ("topic.changed", "news"),
+        ]
