@@ -13,9 +13,14 @@ import pytest
 from tests.adapters.rest.service import DEMO, Service, served, shown
 from tests.shows import shows
 from waypost.bootstrap.registry import installed
+from waypost.domain.delivery import FailureClass
 from waypost.domain.device import EMAIL, Platform, Registration
-from waypost.domain.ids import DeviceId, UserId
+from waypost.domain.ids import DeviceId, UserId, format_id
+from waypost.domain.notification import Lane
+from waypost.domain.settlement import Dead
+from waypost.domain.time import MINUTE_MS, later
 from waypost.entrypoints.rest.app import build_app
+from waypost.features.recovery.scanning import scan
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("on_file")]
 
@@ -117,3 +122,105 @@ async def test_a_message_is_shown_when_asked_for_and_who_looked_is_on_record() -
         foreign = {"origin": "https://evil.example"}
         posted = await here.post(address, data={"csrf": here.cookies["waypost_csrf"]}, headers=foreign)
         assert posted.status_code == 403
+
+
+async def _dead(service: Service, caller: httpx.AsyncClient, user: str, code: str) -> str:
+    one = await _sent(caller, user)
+    await service.settled(Dead(code, "no such device", FailureClass.TERMINAL, letter=True))
+    return one
+
+
+async def _posted(here: httpx.AsyncClient, path: str, **fields: Any) -> httpx.Response:
+    return await here.post(f"/dashboard/demo{path}", data={"csrf": here.cookies["waypost_csrf"], **fields})
+
+
+async def _status(caller: httpx.AsyncClient, one: str) -> tuple[str, int]:
+    found = (await caller.get(f"/v1/notifications/{one}")).json()["notification"]
+    return found["status"], found["round"]
+
+
+@shows("S4-26")
+async def test_what_failed_is_retried_one_or_many_and_goes_through_the_pipeline_again() -> None:
+    """Those chosen, 1 to 100, or all that match; a page says first what will happen."""
+    async with dashboard() as (service, caller, here):
+        made = [await _dead(service, caller, f"user-{n}", "Gone" if n < 3 else "Other") for n in range(5)]
+        page = await here.get("/dashboard/demo/failed")
+        assert all(one in page.text for one in made)
+        by_code = await here.get("/dashboard/demo/failed", params={"code": "Gone"})
+        assert [one in by_code.text for one in made] == [True, True, True, False, False]
+
+        asked = await _posted(here, "/failed/ask", id=[made[0], made[3]])
+        assert "Retry 2 notifications?" in asked.text and "begins a new round" in asked.text
+        assert await _status(caller, made[0]) == ("failed", 1), "nothing happens before it is confirmed"
+        done = await _posted(here, "/failed/retry", id=[made[0], made[3]])
+        assert (done.status_code, done.headers["location"]) == (303, "/dashboard/demo/failed")
+        told = await here.get(done.headers["location"])
+        assert "2 began a new round." in told.text and made[0] not in told.text and made[1] in told.text
+        assert "2 began" not in (await here.get(done.headers["location"])).text, "it is said once"
+        assert [(await _status(caller, made[n]))[0] for n in (0, 3)] == ["processing", "processing"]
+        await service.work.promote_due(service.clock.now(), 10)
+        lease = await service.work.lease(Lane.NORMAL, 10, later(service.clock.now(), 60_000))
+        assert {format_id(item.notification.id) for item in lease.items} == {made[0], made[3]}
+
+        assert "All dead letters of demo" in (await _posted(here, "/failed/ask-all", code="Gone")).text
+        await _posted(here, "/failed/retry-all", code="Gone")
+        assert [await _status(caller, one) for one in (made[1], made[4])] == [("processing", 2), ("failed", 1)]
+        for ids in ([], [f"01a3185c-5000-7000-8000-{n:012x}" for n in range(101)]):
+            assert (await _posted(here, "/failed/ask", id=ids)).status_code == 400
+        by = {(each["by"], each["act"]) for each in (await caller.get("/v1/audit")).json()["items"]}
+        assert by == {("dashboard:local", "dead.replayed")}
+
+
+@shows("S4-61")
+async def test_alerts_are_listed_with_details_and_retried_or_resolved() -> None:
+    """Real ones: what nobody takes for five minutes."""
+    async with dashboard() as (service, caller, here):
+        assert "No alerts" in (await here.get("/dashboard/demo/alerts")).text
+        made = [await _sent(caller, user) for user in ("ann", "bob")]
+        for _ in range(3):
+            service.clock.advance(10 * MINUTE_MS)
+            await scan(service.api.grounds["recovery"])
+        page = await here.get("/dashboard/demo/alerts")
+        for one in made:
+            assert one in page.text
+        for detail in ("orphaned pending", "Raised", "Its status then", "Retries", "pending"):
+            assert detail in page.text
+        assert "2 open alerts" in (await here.get("/dashboard/demo/overview")).text
+        assert "has failed" in (await _posted(here, f"/alerts/{made[0]}/ask-resolve")).text
+        assert (await _posted(here, f"/alerts/{made[0]}/resolve")).status_code == 303
+        assert (await _posted(here, f"/alerts/{made[1]}/retry")).status_code == 303
+        assert (await _posted(here, f"/alerts/{made[1]}/retry")).status_code == 409
+        assert [(await _status(caller, one))[0] for one in made] == ["failed", "pending"]
+        assert made[0] not in (await here.get("/dashboard/demo/alerts")).text
+        assert made[0] in (await here.get("/dashboard/demo/alerts", params={"all": "1"})).text
+
+
+METRICS = b"""\
+waypost_attempts_total{app="demo",lane="low",outcome="taken",provider="fcm"} 3.0
+waypost_attempts_total{app="demo",lane="low",outcome="refused",provider="fcm"} 1.0
+waypost_failed_attempts_total{app="demo",provider="fcm",code="QUOTA"} 1.0
+waypost_breaker_open{credential="demo/fcm"} 1.0
+waypost_in_flight_limit{credential="demo/fcm"} 200.0
+waypost_credential_ends_timestamp_seconds{credential="demo/apns"} 1800000000.0
+waypost_breaker_open{credential="demo/apns"} 0.0
+waypost_breaker_open{credential="other/sms"} 0.0
+"""
+
+
+async def test_providers_keys_the_record_and_settings_are_shown() -> None:
+    async with dashboard() as (service, caller, _):
+        service.api = msgspec.structs.replace(service.api, metrics=lambda: METRICS)
+        async with browser(service) as here:
+            page = (await here.get("/dashboard/demo/providers")).text
+            for told in ("breaker open", "75.0\u202f%", "QUOTA", "0 of 200", "2027-01-15 08:00:00", "apns"):
+                assert told in page, told
+            assert "sms" not in page, "another app's"
+            await caller.post(f"/v1/notifications/{await _sent(caller)}/cancel")
+            access = (await here.get("/dashboard/demo/access")).text
+            assert "billing" in access and "notification.cancelled" in access and "Revoke" not in access
+            filtered = await here.get("/dashboard/demo/access", params={"by": "nobody"})
+            assert "No order is on record" in filtered.text
+            key = service.made.prefix
+            assert (await _posted(here, f"/access/keys/{key}/revoke")).status_code == 403, "an operator is no admin"
+            told = (await here.get("/dashboard/demo/settings", params={"all": "1"})).text
+            assert "rest.body_limit_bytes" in told and "524,288" in told and "recovery" not in told

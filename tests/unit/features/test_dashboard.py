@@ -9,9 +9,11 @@ from waypost.domain.ids import AppId
 from waypost.entrypoints.rest.settings import RestSettings
 from waypost.features.dashboard.admittance import is_cross_site, is_from_here, is_served
 from waypost.features.dashboard.figures import Samples, parse, quantile
+from waypost.features.dashboard.pages.settings import settings_of
 from waypost.features.dashboard.rendering import amount, moment, render, seconds, status
 from waypost.features.dashboard.settings import DashboardSettings
 from waypost.runtime.listening import Listen
+from waypost.stores.sql.settings import SqlSettings
 from waypost.telemetry import Metric
 
 BEFORE = """\
@@ -115,3 +117,21 @@ def test_what_another_site_makes_a_browser_send() -> None:
     assert is_cross_site("GET", {"sec-fetch-site": "same-site", "sec-fetch-mode": "cors"})
     assert not is_cross_site("GET", {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"})
     assert is_cross_site("POST", {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"})
+
+
+def test_settings_are_told_with_their_source_and_without_secrets() -> None:
+    secret = "s3cret"
+    sms = {"auth_token": secret, "account_sid": secret, "endpoint": f"https://u:{secret}@sms.example/v1?key={secret}"}
+    apps = {AppId("demo"): AppSettings()}
+    config = Config(
+        apps=apps,
+        listen=Listen("::1", 9),
+        store=SqlSettings(url=f"postgresql://waypost:{secret}@db.example/waypost"),
+        features={"dashboard": DashboardSettings(enabled=False), "twilio": sms},
+    )
+    told = {each.path: each for each in settings_of(config, {"WAYPOST_LISTEN": "[::1]:9"})}
+    assert secret not in str(told)
+    assert (told["listen"].value, told["listen"].source) == ("[::1]:9", "environment")
+    assert (told["store.url"].value, told["store.url"].source) == ("postgresql://db.example/waypost", "file")
+    assert (told["dashboard.enabled"].value, told["dashboard.enabled"].source) == ("false", "file")
+    assert told["rest.body_limit_bytes"].source == "default"

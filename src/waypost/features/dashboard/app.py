@@ -24,7 +24,7 @@ from waypost.features.dashboard.site import Site
 from waypost.features.parts import Ground
 
 _TYPES: Final = {"js": "text/javascript", "css": "text/css"}
-_FILES: Final = frozenset({"page.js", "page.css", "htmx.js", "uplot.js", "uplot.css"})
+_FILES: Final = frozenset({"page.js", "page.css", "htmx.js", "uplot.js", "uplot.css", "charts.js", "pieces.css"})
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"

@@ -52,7 +52,7 @@ def shows(path: str, needs: Right = Right.READ) -> Wrapped:
         async def answered(request: Asked) -> Response[bytes]:
             return await handler(await _enter(request, path, needs))
 
-        return get(_PREFIX + path, name=handler.__name__)(answered)
+        return get(_PREFIX + path)(answered)
 
     return wrap
 
@@ -67,7 +67,7 @@ def acts(path: str, needs: Right) -> Wrapped:
                 raise WaypostError("the form is too old, or not of this page: load it again", ErrorCode.FORBIDDEN)
             return await handler(desk)
 
-        return post(_PREFIX + path, status_code=200, name=handler.__name__)(answered)
+        return post(_PREFIX + path, status_code=200)(answered)
 
     return wrap
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -10,21 +11,20 @@ from msgspec import Struct
 
 from waypost.domain.device import Device
 from waypost.domain.errors import Fault, InvalidRequest
-from waypost.domain.ids import NotificationId, UserId, first_id_at, format_id, parse_id
+from waypost.domain.ids import NotificationId, UserId, created_at, first_id_at, format_id, parse_id
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant, from_datetime
 from waypost.entrypoints.rest import cursors
 from waypost.features.dashboard.desk import Desk, redirect
 from waypost.features.dashboard.handling import acts, shows
+from waypost.features.dashboard.looking import Looked, look
 from waypost.features.dashboard.operators import Right
 from waypost.features.dashboard.site import Page
 from waypost.ports.audit import Act
 from waypost.ports.views import HistoryQuery, NotificationRecord
 
-_SHOWN: Final = 50
-_LOOK: Final = 500
-_LOOKS: Final = 4
-"""How many pages of notifications are looked at for one page of those that match."""
+_USERS: Final = 20
+"""How many users with the same address are listed."""
 _ID_CHARS: Final = 36
 
 
@@ -44,16 +44,6 @@ class Wanted(Struct, frozen=True):
         return min(ends) if ends else None
 
 
-class Found(Struct, frozen=True):
-    """A page of what was found."""
-
-    records: list[NotificationRecord]
-    onward: str | None
-    """Where the next page begins; None at the end."""
-    looked_until: Instant | None
-    """How far back was looked, where there may be more that was not looked at."""
-
-
 @shows("/events")
 async def events(desk: Desk) -> Response[bytes]:
     """Show what was looked for: by id, user, address, status and time."""
@@ -69,7 +59,9 @@ async def events(desk: Desk) -> Response[bytes]:
         text=text or "",
         devices=devices,
         user=user,
-        found=found,
+        records=found.items,
+        onward=None if found.onward is None else cursors.of_notification(found.onward),
+        looked_until=created_at(found.onward) if found.is_cut and found.onward else None,
         statuses=[each.value for each in NotificationStatus],
         chosen=set(desk.choices("status")),
         since=desk.given("since") or "",
@@ -114,7 +106,7 @@ async def _devices_of(desk: Desk, text: str) -> list[Device]:
     forms = sorted({text, *(canonical(text) for canonical in desk.api.canonical.values())})
     found = [each for each in await desk.api.devices.with_tokens(desk.app, forms) if each is not None]
     for form in forms:
-        found += await desk.api.devices.with_contact(desk.app, form, _SHOWN) or []
+        found += await desk.api.devices.with_contact(desk.app, form, _USERS) or []
     return found
 
 
@@ -139,26 +131,19 @@ def _before(desk: Desk) -> NotificationId | None:
     return None if cursor is None else cursors.notification(cursor)
 
 
-async def _search(desk: Desk, wanted: Wanted) -> Found:
-    """Read pages, newest first, until one is full of what is wanted, the time is over, or enough was looked at."""
-    records: list[NotificationRecord] = []
-    before, oldest = wanted.first_before, wanted.since or 0
+async def _search(desk: Desk, wanted: Wanted) -> Looked[NotificationRecord, NotificationId]:
     user = None if wanted.user is None else UserId(wanted.user)
-    n = _LOOK if wanted.statuses else _SHOWN
-    for _ in range(_LOOKS):
-        page = await desk.api.views.history(HistoryQuery(desk.app, user, (), before, n))
-        for record in page:
-            if record.notification.created_at < oldest:
-                return Found(records, None, None)
-            before = record.notification.id
-            if not wanted.statuses or record.status in wanted.statuses:
-                records.append(record)
-            if len(records) == _SHOWN:
-                return Found(records, cursors.of_notification(before), None)
-        if len(page) < n:
-            return Found(records, None, None)
-    assert before is not None
-    return Found(records, cursors.of_notification(before), page[-1].notification.created_at)
+
+    def read(before: NotificationId | None, n: int) -> Awaitable[list[NotificationRecord]]:
+        return desk.api.views.history(HistoryQuery(desk.app, user, (), before, n))
+
+    return await look(
+        read,
+        lambda record: record.notification.id,
+        wanted.first_before,
+        (lambda record: record.status in wanted.statuses) if wanted.statuses else None,
+        lambda record: record.notification.created_at < (wanted.since or 0),
+    )
 
 
 PAGE = Page("events", "Events", [events, event, message])
