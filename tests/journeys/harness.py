@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import json
 import os
 import signal
@@ -194,7 +195,7 @@ class Service:
     async def upload(self, path: str, lines: bytes, method: str = "PUT") -> tuple[int, Json]:
         """Send a list, a JSON object a line: status and body."""
         headers = {"authorization": f"Bearer {self.key}", "content-type": "application/x-ndjson"}
-        async with self._session.request(method, self.url + path, data=lines, headers=headers) as answer:
+        async with self._session.request(method, self.url + path, data=io.BytesIO(lines), headers=headers) as answer:
             return answer.status, json.loads(await answer.text())
 
     async def is_sent(self, notification_id: str) -> bool:
