@@ -115,7 +115,7 @@ def verify(config_path: Path | None, as_json: bool) -> None:
 def restore(config_path: Path | None, as_json: bool) -> None:
     """Make known what lies in the archive and the store does not know, as after the store was restored from a backup.
 
-    Rows that the store has of them leave it again, within ten minutes. 1 is the exit code where a file is refused.
+    Rows that the store has of them leave it again, within a minute or two. 1 is the exit code where a file is refused.
 
     \b
     Examples:

@@ -21,7 +21,7 @@ class Size(Struct, frozen=True):
 
 
 class Forecast(Struct, frozen=True):
-    """How a store grows."""
+    """The growth of a store, and what follows from it."""
 
     size: int
     """Bytes now."""

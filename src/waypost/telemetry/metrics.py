@@ -98,12 +98,6 @@ class Metric(Enum):
     STORE_POOL_WAITING = ("waypost_store_pool_waiting", MetricKind.GAUGE, ("pool",), "Reads that wait for a connection")
     DISK_SIZE = ("waypost_disk_size_bytes", MetricKind.MAXIMUM, (), "Size of the disk that Waypost writes to")
     DISK_FREE = ("waypost_disk_free_bytes", MetricKind.MAXIMUM, (), "Room that is left on it")
-    DISK_DAYS_LEFT = (
-        "waypost_disk_days_left",
-        MetricKind.MAXIMUM,
-        (),
-        "Days until it is full if the store grows on so",
-    )
     STORE_SIZE = ("waypost_store_size_bytes", MetricKind.MAXIMUM, (), "Size of the store")
     STORE_GROWTH = ("waypost_store_growth_bytes", MetricKind.MAXIMUM, (), "Bytes by which the store grows in a day")
     LIVE_CONNECTIONS = ("waypost_live_connections", MetricKind.GAUGE, (), "Live connections that follow a feed")

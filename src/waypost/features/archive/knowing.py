@@ -21,7 +21,7 @@ from waypost.stores.sql.archive import NewFile, Placing, hashes_of
 
 
 class Fault(StrEnum):
-    """What is wrong with a file."""
+    """The fault of a file."""
 
     AWAY = "away"  # it is not there, or cannot be read
     CHANGED = "changed"  # it is not what was written

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from waypost.features.archive.files import Files
     from waypost.stores.archive.bucket import Bucket
 
-EVERY_S = 600.0
+EVERY_S = 60.0
 """Seconds between two looks for a day that is over."""
 
 

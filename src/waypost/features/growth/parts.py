@@ -32,8 +32,6 @@ async def measure(ground: Ground) -> None:
     ground.telemetry.gauge(Metric.STORE_SIZE, told.size)
     if told.bytes_a_day is not None:
         ground.telemetry.gauge(Metric.STORE_GROWTH, told.bytes_a_day)
-    if told.days_left is not None:
-        ground.telemetry.gauge(Metric.DISK_DAYS_LEFT, told.days_left)
 
 
 PARTS = Parts(tables=(TABLE,), duties=(FeatureDuty("growth", Role.SWEEP, EVERY_S, measure),))

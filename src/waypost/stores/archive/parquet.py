@@ -10,6 +10,7 @@ from typing import IO, Any, Final
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from waypost.domain.content import Content, Kind, Urgency
@@ -93,7 +94,7 @@ def found(file: IO[bytes], notification_id: NotificationId) -> NotificationDetai
         bounds = parquet.metadata.row_group(group).column(0).statistics
         if bounds.min <= text <= bounds.max:
             table = parquet.read_row_group(group, use_threads=False)
-            at = pa.compute.index(table["id"], text).as_py()
+            at = pc.index(table["id"], text).as_py()
             if at >= 0:
                 return _detail(next(_rows(table.slice(at, 1))))
     return None
@@ -104,11 +105,11 @@ def listed(
 ) -> list[NotificationRecord]:
     """List at most *n* notifications older than *before*, newest first, without their content."""
     table = pq.ParquetFile(file).read(_LISTED, use_threads=False)
-    wanted = pa.compute.less(table["id"], format_id(before))
+    wanted = pc.less(table["id"], format_id(before))
     if user_id is not None:
-        wanted = pa.compute.and_(wanted, pa.compute.equal(table["user_id"], user_id))
+        wanted = pc.and_(wanted, pc.equal(table["user_id"], user_id))
     if statuses:
-        wanted = pa.compute.and_(wanted, pa.compute.is_in(table["status"], pa.array([str(each) for each in statuses])))
+        wanted = pc.and_(wanted, pc.is_in(table["status"], pa.array([str(each) for each in statuses])))
     chosen = table.filter(wanted)
     newest = chosen.slice(max(0, chosen.num_rows - n))
     return [_record(row, Content()) for row in reversed(list(_rows(newest)))]

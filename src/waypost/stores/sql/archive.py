@@ -72,6 +72,7 @@ _NOTE = "INSERT INTO archive_todo (path, app, what, since) VALUES (?, ?, ?, ?)"
 _DONE = "DELETE FROM archive_todo WHERE path = ?"
 _NOTED = "SELECT path FROM archive_todo WHERE path = ? AND what = ?"
 _ANY_NOTE = "SELECT 1 FROM archive_todo WHERE path = ?"
+_ABANDONED = "SELECT 1 FROM archive_todo WHERE what = ? AND since < ? LIMIT 1"
 _GIVE_UP = "UPDATE archive_todo SET what = ?, since = 0 WHERE what = ? AND since < ?"
 _TO_DO = "SELECT path FROM archive_todo WHERE what = ? ORDER BY path LIMIT ?"
 
@@ -161,6 +162,9 @@ class SqlArchive:
 
     async def give_up(self, since: Instant) -> None:
         """Let files that nobody has placed since go: from now on nobody can."""
+        asked = (Todo.WRITING.value, since)
+        if await self._database.read(lambda connection: connection.execute(_ABANDONED, asked).fetchone()) is None:
+            return
         await self._database.commits.submit(_GIVING_UP, since)
 
     async def to_do(self, what: Todo, n: int) -> list[str]:
