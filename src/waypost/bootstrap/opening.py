@@ -12,6 +12,7 @@ from waypost.config import Config, Stack
 from waypost.domain.errors import ConfigurationError, ErrorCode, StorageFull, Unavailable
 from waypost.features.archive.settings import archives, check_archive
 from waypost.features.contacts.settings import check_contacts
+from waypost.features.dashboard.settings import DashboardSettings
 from waypost.features.preferences.settings import check_preferences
 from waypost.runtime.roles import Role
 from waypost.stores.sql.engines import engine_of
@@ -23,6 +24,7 @@ _MODULE_OF = {
     "cassandra": "acsylla",
     "grpc": "grpc",
     "archive": "pyarrow",
+    "dashboard": "argon2",
 }
 """What each extra installs."""
 
@@ -90,6 +92,8 @@ def _extras_of(config: Config) -> Iterator[tuple[str, str]]:
         return
     if config.grpc.listen is not None:
         yield "grpc", "grpc"
+    if (config.features.get("dashboard") or DashboardSettings()).accounts:
+        yield "dashboard.accounts", "dashboard"
     for name, chosen in config.sources.items():
         extra = "kafka" if chosen.redis is None else "redis"
         yield f"sources.{name}.{extra}", extra

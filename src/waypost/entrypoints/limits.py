@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,6 +23,8 @@ BARRED_LIMIT: Final = 10_000
 """The most addresses remembered as barred; then all are forgotten, and barred again at their next failure."""
 PROVEN_LIMIT: Final = 10_000
 """The most credentials remembered as good; past it, the one that was verified longest ago is forgotten."""
+LOGINS: Final = FixedWindow(10, 900 * SECOND_MS)
+"""The most tries to log in with one name from one address."""
 _V6_SITE: Final = 64
 """The bits of an IPv6 address that one holder has: who has one address has all that begin alike."""
 
@@ -137,6 +140,11 @@ class EntrypointLimits:
         window = self._bounds.address
         if window is not None:
             await self._take("address", AppId(""), f"address:{self.address_of(visit)}", window, 1)
+
+    async def count_login(self, visit: Visit, name: str) -> None:
+        """Count a try to log in as *name* from an address; RateLimited where there were too many."""
+        named = hashlib.sha256(name.encode()).hexdigest()
+        await self._take("login", AppId(""), f"login:{self.address_of(visit)}/{named}", LOGINS, 1)
 
     async def enter(self, caller: Caller, visit: Visit, user: str | None = None) -> None:
         """Count one request; RateLimited where it is one too many. *user* is the end user for whom it writes."""

@@ -56,6 +56,9 @@ class Act(StrEnum):
     SEGMENT_PUT = "segment.put"
     SEGMENT_REMOVED = "segment.removed"
     MESSAGE_SEEN = "message.seen"
+    ACCOUNT_PUT = "account.put"
+    ACCOUNT_REMOVED = "account.removed"
+    ACCOUNT_LOGGED_IN = "account.logged_in"
 
 
 class Ordered(Struct, frozen=True):

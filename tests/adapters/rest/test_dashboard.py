@@ -34,9 +34,9 @@ async def dashboard(**settings: Any) -> AsyncIterator[tuple[Service, httpx.Async
         yield service, caller, here
 
 
-def browser(service: Service, url: str = HERE, peer: str = "127.0.0.1") -> httpx.AsyncClient:
+def browser(service: Service, url: str = HERE, peer: str = "127.0.0.1", **changes: Any) -> httpx.AsyncClient:
     canonical = {platform: plugin.canonical for plugin in installed() for platform in plugin.platforms}
-    api = msgspec.structs.replace(service.api, canonical=canonical)
+    api = msgspec.structs.replace(service.api, canonical=canonical, **changes)
     transport: Any = httpx.ASGITransport(build_app(api), client=(peer, 1))  # type: ignore[arg-type] # as served
     return httpx.AsyncClient(transport=transport, base_url=url)
 

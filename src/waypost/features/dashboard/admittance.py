@@ -16,7 +16,7 @@ _FORWARDED: Final = frozenset({"forwarded", "via", "x-forwarded-for", "x-forward
 
 def is_served(config: Config, settings: DashboardSettings) -> bool:
     """Tell whether there is a dashboard with these settings."""
-    return settings.enabled and is_local(config)
+    return settings.enabled and (settings.accounts or is_local(config))
 
 
 def is_local(config: Config) -> bool:

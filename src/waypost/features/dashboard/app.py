@@ -18,6 +18,7 @@ from waypost.entrypoints.rest.problems import headers_of, problem_of
 from waypost.entrypoints.rest.router_errors import foreseen_error
 from waypost.features.dashboard.desk import FOLDER, Asked, answer_html, redirect
 from waypost.features.dashboard.gate import LocalGate
+from waypost.features.dashboard.login import HANDLERS, AccountGate, NotLoggedIn, login_address
 from waypost.features.dashboard.pages import PAGES
 from waypost.features.dashboard.rendering import STATIC, render
 from waypost.features.dashboard.site import Site
@@ -44,20 +45,22 @@ def build_dashboard(api: Api, ground: Ground, inner: ASGIApp) -> ASGIApp:
     """Build the application over the API that is *inner*."""
     public = ground.config.rest.public_url or ""
     is_secure = ground.config.rest.tls is not None or public.startswith("https://")
-    site = Site(api, ground, inner, PAGES, is_secure, {})
+    site, has_login = Site(api, ground, inner, PAGES, is_secure, {}), ground.settings.accounts
+    pages = [handler for page in PAGES for handler in page.handlers]
     return Application(
-        route_handlers=[front, static, *(handler for page in PAGES for handler in page.handlers)],
+        route_handlers=[front, static, *(HANDLERS if has_login else ()), *pages],
         openapi_config=None,
         logging_config=None,
         exception_handlers={Exception: _failed},
         after_request=_guarded,
-        state=State({"api": api, "site": site, "gate": LocalGate()}, deep_copy=False),
+        state=State({"api": api, "site": site, "gate": AccountGate() if has_login else LocalGate()}, deep_copy=False),
     )
 
 
 @get(FOLDER)
 async def front(request: Asked) -> Response[bytes]:
     """Lead to the first page of the first app."""
+    await request.app.state.gate.operator(request)
     site: Site = request.app.state.site
     return redirect(f"{FOLDER}/{site.apps[0]}/{site.pages[0].name}")
 
@@ -88,6 +91,8 @@ def _failed(request: Asked, error: Exception) -> Response[bytes]:
     foreseen = foreseen_error(error)
     if foreseen is None:
         raise error
+    if isinstance(foreseen, NotLoggedIn) and request.method == "GET" and "hx-request" not in request.headers:
+        return _guarded(redirect(login_address(request)))
     problem = problem_of(foreseen)
     response = answer_html(render("problem.html", {"problem": problem, "home": FOLDER}), problem.status)
     for name, value in headers_of(foreseen, problem):

@@ -36,8 +36,8 @@ from litestar.handlers import HTTPRouteHandler
 
 from waypost.domain.errors import ErrorCode, NotFound, WaypostError
 from waypost.domain.ids import AppId
-from waypost.features.dashboard.admittance import is_cross_site
 from waypost.features.dashboard.desk import FOLDER, TOKEN, Asked, Desk, Handler
+from waypost.features.dashboard.foreign import refuse_foreign
 from waypost.features.dashboard.operators import Right
 from waypost.features.dashboard.site import Site
 
@@ -73,7 +73,7 @@ def acts(path: str, needs: Right) -> Wrapped:
 
 
 async def _enter(request: Asked, path: str, needs: Right) -> Desk:
-    """Let a person in who may; NotLoggedIn, FORBIDDEN or NotFound otherwise."""
+    """Let a person in who may; WaypostError otherwise."""
     site: Site = request.app.state.site
     request.scope["state"]["body"] = await request.body()
     refuse_foreign(request)
@@ -86,9 +86,3 @@ async def _enter(request: Asked, path: str, needs: Right) -> Desk:
     name = path.split("/")[1]
     page = next(each for each in site.pages if each.name == name)
     return Desk(site, request, operator, app, page, needs)
-
-
-def refuse_foreign(request: Asked) -> None:
-    """Refuse what a page of somewhere else makes the browser send."""
-    if is_cross_site(request.method, request.headers):
-        raise WaypostError("another site sent this", ErrorCode.FORBIDDEN)

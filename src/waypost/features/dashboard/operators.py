@@ -48,6 +48,7 @@ class Operator(Struct, frozen=True):
 
     name: str
     role: Role
+    can_log_out: bool = False
 
     @property
     def caller(self) -> CallerId:

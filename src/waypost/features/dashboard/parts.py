@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from waypost.config import Config
+from waypost.domain.time import Instant
 from waypost.features.dashboard.admittance import is_served
 from waypost.features.dashboard.settings import DashboardSettings
 from waypost.features.parts import Ground, Parts
+from waypost.pipeline.sweep import PAGE
+from waypost.stores.sql.accounts import ACCOUNT, SESSION
 
 if TYPE_CHECKING:
     from litestar.types import ASGIApp
@@ -26,4 +29,9 @@ def _is_used(config: Config) -> bool:
     return is_served(config, config.features.get("dashboard") or DashboardSettings())
 
 
-PARTS = Parts(mounts={"/dashboard": _open}, is_used=_is_used)
+async def _drop(ground: Ground, now: Instant) -> int:
+    """Delete a page of sessions that have ended."""
+    return await ground.store.accounts.drop(now, PAGE)
+
+
+PARTS = Parts(tables=(ACCOUNT, SESSION), mounts={"/dashboard": _open}, is_used=_is_used, drops=_drop)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from litestar.datastructures import Cookie
 from litestar.handlers import HTTPRouteHandler
@@ -45,7 +45,9 @@ class Site(Struct, frozen=True):
         """The apps that there are."""
         return sorted(self.ground.config.apps)
 
-    def cookie(self, name: str, value: str, max_age: int | None = None) -> Cookie:
+    def cookie(
+        self, name: str, value: str, max_age: int | None = None, samesite: Literal["lax", "strict"] = "strict"
+    ) -> Cookie:
         """Make a cookie that only this dashboard's own pages send."""
         return Cookie(
             key=name,
@@ -53,6 +55,6 @@ class Site(Struct, frozen=True):
             path="/dashboard",
             max_age=max_age,
             httponly=True,
-            samesite="strict",
+            samesite=samesite,
             secure=self.is_secure,
         )

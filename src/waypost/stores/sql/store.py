@@ -9,6 +9,7 @@ from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.ports.clock import Clock
 from waypost.ports.feed import Feed
 from waypost.ports.peers import Peers
+from waypost.stores.sql.accounts import SqlAccounts
 from waypost.stores.sql.added import AddedTable, names_of_notifications
 from waypost.stores.sql.analytics import SqlAnalytics
 from waypost.stores.sql.analytics_retention import SqlAnalyticsRetention
@@ -94,6 +95,7 @@ class Store:
         self.store_sizes = SqlStoreSizes(database)
         self.topics = SqlTopics(database)
         self.profiles = SqlProfiles(database)
+        self.accounts = SqlAccounts(database)
         self.contact_proofs = SqlContactProofs(database)
         self.preferences = SqlPreferences(database)
         self.user_changes = SqlUserChanges(database)

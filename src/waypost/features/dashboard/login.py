@@ -1,0 +1,168 @@
+"""Logging in and out: name, password and the code of the second factor for a session that can be ended."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Final
+from urllib.parse import parse_qsl, urlencode
+
+from litestar import Response, get, post
+from msgspec import Struct
+
+from waypost.domain.errors import ErrorCode, WaypostError
+from waypost.domain.ids import AppId, CallerId
+from waypost.domain.scope import Scope
+from waypost.domain.time import HOUR_MS, later
+from waypost.entrypoints.limits import Visit
+from waypost.entrypoints.rest.recording import record
+from waypost.entrypoints.rest.serving import vouch_for
+from waypost.features.dashboard.credentials import Checking, step_of, token_hash
+from waypost.features.dashboard.desk import FOLDER, TOKEN, Asked, answer_html, redirect
+from waypost.features.dashboard.foreign import refuse_foreign
+from waypost.features.dashboard.operators import Operator, Role
+from waypost.features.dashboard.rendering import render
+from waypost.features.dashboard.site import Site
+from waypost.pipeline.intake import Caller
+from waypost.ports.audit import Act
+from waypost.stores.sql.accounts import Account, NewSession, SqlAccounts
+
+SESSION: Final = "waypost_session"
+LOGIN: Final = f"{FOLDER}/-/login"
+_SESSION_MS: Final = 12 * HOUR_MS
+_TOKEN_BYTES: Final = 32
+_NAME_LIMIT: Final = 64
+_WRONG: Final = "That name, password or code is wrong; a code holds once."
+
+
+class NotLoggedIn(WaypostError):
+    """The error that nobody is logged in."""
+
+    code = ErrorCode.UNAUTHENTICATED
+
+
+class AccountGate:
+    """The gate where people log in with accounts."""
+
+    async def operator(self, request: Asked) -> Operator:
+        """See Gate."""
+        token, site = request.cookies.get(SESSION), _site(request)
+        account = None if not token else await _accounts(site).logged_in(token_hash(token), site.api.clock.now())
+        if account is None or account.role not in set(Role):
+            raise NotLoggedIn("log in first")
+        vouch_for(request.scope)
+        return Operator(account.name, Role(account.role), can_log_out=True)
+
+
+class Entered(Struct, frozen=True):
+    """What somebody entered."""
+
+    name: str
+    password: str
+    code: str
+    onward: str
+    csrf: str
+
+
+@get(LOGIN)
+async def show_login(request: Asked) -> Response[bytes]:
+    """Show the form."""
+    return _form(request, request.query_params.get("next", ""))
+
+
+@post(LOGIN, status_code=200)
+async def log_in(request: Asked) -> Response[bytes]:
+    """Begin a session, or say that something is wrong and not what."""
+    refuse_foreign(request)
+    site, entered = _site(request), await _entered(request)
+    if entered.csrf != request.cookies.get(TOKEN, "-"):
+        raise WaypostError("the form is too old: load it again", ErrorCode.FORBIDDEN)
+    await site.api.limits.count_login(_visit(request), entered.name)
+    account = await _accounts(site).find(entered.name[:_NAME_LIMIT])
+    checking: Checking = site.memory.setdefault(Checking, Checking())
+    if not await checking.is_password(account, entered.password) or not await _has_second_factor(
+        site, account, entered
+    ):
+        return _form(request, entered.onward, _WRONG, 401)
+    assert account is not None
+    await _record(request, site, Act.ACCOUNT_LOGGED_IN, account)
+    token, now = secrets.token_urlsafe(_TOKEN_BYTES), site.api.clock.now()
+    await _accounts(site).begin(NewSession(token_hash(token), account.name, now, later(now, _SESSION_MS)))
+    return redirect(
+        _onward(entered.onward), [site.cookie(SESSION, token, max_age=_SESSION_MS // 1_000, samesite="lax")]
+    )
+
+
+@post(f"{FOLDER}/-/logout", status_code=200)
+async def log_out(request: Asked) -> Response[bytes]:
+    """End the session."""
+    refuse_foreign(request)
+    site, token = _site(request), request.cookies.get(SESSION)
+    if (await _entered(request)).csrf != request.cookies.get(TOKEN, "-"):
+        raise WaypostError("the form is too old: load it again", ErrorCode.FORBIDDEN)
+    if token:
+        await _accounts(site).end(token_hash(token))
+    return redirect(LOGIN, [site.cookie(SESSION, "", max_age=0)])
+
+
+def _onward(address: str) -> str:
+    """Return where to go after the login: a page of ours and nowhere else."""
+    is_ours = address.startswith(f"{FOLDER}/") and "//" not in address and address.isascii() and address.isprintable()
+    return address if is_ours else FOLDER
+
+
+def login_address(request: Asked) -> str:
+    """Return the address of the form that leads back to what was asked for."""
+    query = request.scope["query_string"].decode("latin-1")
+    onward = request.url.path + (f"?{query}" if query else "")
+    return f"{LOGIN}?{urlencode({'next': onward})}"
+
+
+async def _has_second_factor(site: Site, account: Account | None, entered: Entered) -> bool:
+    """Tell whether the code is right, and was not used before."""
+    if account is None or account.totp is None:
+        return account is not None
+    step = step_of(account.totp, entered.code, site.api.clock.now())
+    return step is not None and await _accounts(site).use_step(account.name, step)
+
+
+async def _entered(request: Asked) -> Entered:
+    try:
+        fields = dict(parse_qsl((await request.body()).decode(), keep_blank_values=True, max_num_fields=20))
+    except ValueError:
+        raise WaypostError("this is no form", ErrorCode.INVALID_REQUEST) from None
+    code = "".join(each for each in fields.get("code", "") if each.isascii() and each.isdigit())
+    name, password = fields.get("name", ""), fields.get("password", "")
+    return Entered(name, password, code, fields.get("next", ""), fields.get("csrf", ""))
+
+
+async def _record(request: Asked, site: Site, act: Act, account: Account) -> None:
+    """Put on record what is about no app, for each of them."""
+    for app in site.apps:
+        request.scope["user"] = Caller(AppId(app), CallerId(f"dashboard:{account.name}"), frozenset({Scope.READ}))
+        await record(request, act, [account.name])
+
+
+def _form(request: Asked, onward: str, wrong: str | None = None, status: int = 200) -> Response[bytes]:
+    token = request.cookies.get(TOKEN) or secrets.token_urlsafe(24)
+    response = answer_html(render("login.html", {"csrf": token, "onward": onward, "wrong": wrong}), status)
+    if TOKEN not in request.cookies:
+        response.cookies.append(_site(request).cookie(TOKEN, token))
+    return response
+
+
+def _visit(request: Asked) -> Visit:
+    peer = "" if request.client is None else request.client.host
+    return Visit(f"POST {LOGIN}", peer, lambda header: request.headers.getall(header, []))
+
+
+def _site(request: Asked) -> Site:
+    site: Site = request.app.state.site
+    return site
+
+
+def _accounts(site: Site) -> SqlAccounts:
+    accounts: SqlAccounts = site.ground.store.accounts
+    return accounts
+
+
+HANDLERS: Final = (show_login, log_in, log_out)
