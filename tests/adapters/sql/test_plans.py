@@ -16,7 +16,19 @@ from waypost.domain.ids import SHARDS
 from waypost.domain.notification import Lane
 from waypost.domain.time import MINUTE_MS, Instant, later
 from waypost.ports.work import NewNotification
-from waypost.stores.sql import audit, backlog, bulk_views, lease, pages, pending_changes, promote, reading, views, work
+from waypost.stores.sql import (
+    audit,
+    backlog,
+    bulk_views,
+    devices,
+    lease,
+    pages,
+    pending_changes,
+    promote,
+    reading,
+    views,
+    work,
+)
 from waypost.stores.sql.connection import SqliteConnection, connect
 from waypost.stores.sql.database import prepare
 from waypost.stores.sql.driver import Connection
@@ -46,6 +58,7 @@ LISTS = {
     "marks": pages._MARKS,
     "jobs of an app": bulk_views._OF_APP,
     "audit of an app": audit._PAGE,
+    "users with a mailbox": devices._WITH_CONTACT,
 }
 """What the API lists and counts: each reads what it answers, of the app that asks, and nothing of the others."""
 

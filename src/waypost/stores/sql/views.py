@@ -168,15 +168,16 @@ def _newest_first(connection: Connection, query: HistoryQuery) -> Iterator[Seque
 def _dead(connection: Connection, query: DeadQuery, look: Look) -> list[DeadLetter]:
     letters: list[DeadLetter] = []
     before = query.before or (_LAST_ID, 0)
+    size = query.limit if (query.code, query.user_id, query.since) == (None, None, None) else _PAGE
     while len(letters) < query.limit:
-        page = [receipt_of(row) for row in connection.execute(_DEAD, (query.app, *before, _PAGE)).fetchall()]
+        page = [receipt_of(row) for row in connection.execute(_DEAD, (query.app, *before, size)).fetchall()]
         chosen = [receipt for receipt in page if _is_asked_for(receipt, query)]
         found = records(connection, list(dict.fromkeys(receipt.notification_id for receipt in chosen)), look)
         for receipt in chosen:
             record = found[receipt.notification_id]
             if query.user_id in (None, record.notification.user_id):
                 letters.append(DeadLetter(record, receipt))
-        if len(page) < _PAGE:
+        if len(page) < size:
             break
         before = (page[-1].notification_id, page[-1].n)
     return letters[: query.limit]
