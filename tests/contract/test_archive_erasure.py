@@ -125,3 +125,17 @@ async def test_an_archive_that_cannot_be_reached_holds_the_erasure_of_those_who_
         with pytest.raises(Unreached):
             await erases(ground, order)
         await erases(ground, msgspec.structs.replace(order, user_id=UserId("nobody")))
+
+
+async def test_the_next_pass_of_an_erasure_looks_at_what_came_since_alone(archive: ArchiveBench) -> None:
+    """A file whose rows were read before the first pass may come into the manifest after it."""
+    await archive.finished(HER)
+    day(archive.bench, 100)
+    await archive.moved()
+    order, began = await ordered(archive), archive.bench.now
+    (old,) = await archive.store.archive.all()
+    day(archive.bench, 1)
+    await erase(archive.files(), order, deletes=True, since=archive.bench.now)
+    assert await archive.store.archive.all() == [old], "it was there long before the first pass"
+    await erase(archive.files(), order, deletes=True, since=began)
+    assert await archive.store.archive.all() == []

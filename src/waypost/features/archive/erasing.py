@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from waypost.domain.content import Content
 from waypost.domain.delivery import Receipt
 from waypost.domain.ids import NotificationId, first_id_at
-from waypost.domain.time import later
-from waypost.features.archive.files import Files
+from waypost.domain.time import Instant, later
+from waypost.features.archive.files import ABANDONED_MS, Files
 from waypost.ports.archive import ArchiveFile
 from waypost.ports.erasure import ERASED_DEVICE, Erasure
 from waypost.ports.views import NotificationDetail
@@ -24,13 +24,20 @@ async def holds(manifest: SqlArchive, erasure: Erasure) -> bool:
     return bool(await _files_of(manifest, erasure))
 
 
-async def erase(files: Files, erasure: Erasure, *, deletes: bool) -> None:
+async def erase(files: Files, erasure: Erasure, *, deletes: bool, since: Instant | None = None) -> None:
     """Take the user out of every file, and delete what held them; may be repeated, wherever it was interrupted.
 
     What is left of a row is what is left of one in the store (``Erasures.blank``), or nothing where it *deletes*.
+    With *since*, when the last pass over all files began, only those are looked at that came into the manifest later.
     """
     await files.tidy()
-    for file in await _files_of(files.manifest, erasure):
+    manifest = files.manifest
+    found = (
+        await _files_of(manifest, erasure)
+        if since is None
+        else await manifest.written_since(erasure.app, erasure.user_id, later(since, -ABANDONED_MS))
+    )
+    for file in found:
         await _clear(files, file, erasure, deletes=deletes)
 
 

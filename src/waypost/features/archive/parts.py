@@ -5,10 +5,11 @@ The libraries of files are an optional extra, and are imported where there is an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from waypost.domain.errors import ConfigurationError, Unavailable
-from waypost.domain.time import DAY_MS, later
+from waypost.domain.ids import NotificationId
+from waypost.domain.time import DAY_MS, Instant, later
 from waypost.features.archive.settings import ArchiveSettings, archives
 from waypost.features.parts import FeatureDuty, Ground, Parts
 from waypost.ports.archive import Archive, NoArchive
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 
 EVERY_S = 60.0
 """Seconds between two looks for a day that is over."""
+
+
+class Looked(dict[NotificationId, Instant]):
+    """When the first pass of each erasure over all files began: its next ones, every two seconds, look at the rest."""
+
+    limit: Final = 10_000
 
 
 class Unreached(Exception):
@@ -100,10 +107,16 @@ async def erase(ground: Ground, erasure: Erasure) -> None:
         if await holds(ground.store.archive, erasure):
             raise Unreached
         return
+    looked: Looked = Looked() if ground.memory is None else ground.memory.setdefault(Looked, Looked())
+    now, since = ground.clock.now(), looked.get(erasure.id)
+    deletes = ground.config.retention.erased == "delete"
     try:
-        await clear(files_of(ground), erasure, deletes=ground.config.retention.erased == "delete")
+        await clear(files_of(ground), erasure, deletes=deletes, since=since)
     except Unavailable as away:
         raise Unreached from away
+    if len(looked) >= Looked.limit:
+        looked.clear()
+    looked.setdefault(erasure.id, now)
 
 
 PARTS = Parts(

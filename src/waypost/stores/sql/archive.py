@@ -63,6 +63,7 @@ _AT_OR_BELOW = f"SELECT {_COLUMNS} FROM archive_file WHERE app = ? AND first_id 
 _ABOVE = f"SELECT {_COLUMNS} FROM archive_file WHERE app = ? AND first_id > ? ORDER BY first_id LIMIT 1"  # noqa: S608 - the same
 _NEWEST = f"SELECT {_COLUMNS} FROM archive_file WHERE app = ? AND first_id < ? ORDER BY first_id DESC LIMIT ?"  # noqa: S608 - the same
 _NEWEST_USERS = "SELECT users FROM archive_file WHERE app = ? AND first_id < ? ORDER BY first_id DESC LIMIT ?"
+_SINCE = f"SELECT {_COLUMNS}, users FROM archive_file WHERE app = ? AND written_at >= ?"  # noqa: S608 - the same
 _ALL = f"SELECT {_COLUMNS} FROM archive_file WHERE (app, first_id) > (?, ?) ORDER BY app, first_id LIMIT ?"  # noqa: S608 - the same
 _BY_PATH = f"SELECT {_COLUMNS} FROM archive_file WHERE path = ?"  # noqa: S608 - the same
 _OVERLAPS = "SELECT 1 FROM archive_file WHERE app = ? AND first_id <= ? AND last_id >= ? AND path <> ? LIMIT 1"
@@ -154,6 +155,12 @@ class SqlArchive:
         """
         asked = (app, before or _LAST_ID, n)
         return await self._database.read(lambda connection: _newest(connection, asked, user_id))
+
+    async def written_since(self, app: AppId, user_id: UserId, since: Instant) -> list[ArchiveFile]:
+        """List the files of an app written at *since* or later that can have the user."""
+        asked, wanted = (app, since), hash_of(user_id)
+        rows = await self._database.read(lambda connection: connection.execute(_SINCE, asked).fetchall())
+        return [ArchiveFile(*row) for *row, users in rows if _has(users, wanted)]
 
     async def all(self, after: tuple[str, bytes] = ("", b""), n: int = 500) -> list[ArchiveFile]:
         """List at most *n* files of all apps, those after the one with the key *after*."""
