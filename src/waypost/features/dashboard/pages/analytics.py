@@ -59,8 +59,9 @@ async def analytics(desk: Desk) -> Response[bytes]:
     settings = desk.ground.config.features.get("analytics")
     if not getattr(settings, "enabled", False):
         return desk.show("analytics_off.html")
-    chosen = desk.given("span") or "week"
-    span, by = SPANS.get(chosen, SPANS["week"]), desk.given("by") or "campaign"
+    asked_for = desk.given("span") or ""
+    chosen = asked_for if asked_for in SPANS else "month"
+    span, by = SPANS[chosen], desk.given("by") or "campaign"
     zone = desk.ground.config.apps[desk.app].time_zone or "UTC"
     since = isoformat(later(desk.api.clock.now(), -span.ms))
     filters = {name: desk.given(name) for name in FILTERS}
