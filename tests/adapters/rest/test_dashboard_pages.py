@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -16,11 +17,13 @@ from tests.adapters.rest.service import DEMO, Service, served, shown
 from tests.adapters.rest.test_dashboard import browser
 from tests.shows import shows
 from waypost.bootstrap.features import mounts
+from waypost.config import AppSettings
 from waypost.domain.amendment import Confirm
 from waypost.domain.device_event import DeviceEvent, EventKind
 from waypost.domain.ids import UserId, parse_id
 from waypost.domain.settlement import Sent
 from waypost.domain.time import MINUTE_MS
+from waypost.entrypoints.rest.app import build_app
 from waypost.features.analytics.parts import count
 from waypost.features.analytics.settings import AnalyticsSettings
 from waypost.features.dashboard import gate
@@ -28,17 +31,21 @@ from waypost.features.dashboard.operators import Operator, Role
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("on_file")]
 
+APP = msgspec.convert({"types": {"offer": {}, "code": {"critical": True}}}, AppSettings)
+
 
 @asynccontextmanager
 async def pages(**features: Any) -> AsyncIterator[tuple[Service, httpx.AsyncClient, httpx.AsyncClient]]:
     """A service with settings of features, a caller of its API, and a browser."""
-    async with served() as (service, caller):
+    async with served() as (service, _):
+        apps = {**service.api.grounds["dashboard"].config.apps, DEMO: APP}
         grounds = {
-            name: replace(ground, config=replace(ground.config, features=features))
+            name: replace(ground, config=replace(ground.config, features=features, apps=apps))
             for name, ground in service.api.grounds.items()
         }
         service.api = replace(service.api, grounds=grounds, mounts=mounts(grounds))
-        async with browser(service) as here:
+        service.app = build_app(service.api)
+        async with service.client() as caller, browser(service) as here:
             yield service, caller, here
 
 
@@ -120,13 +127,14 @@ async def test_devices_preferences_and_profile_of_a_user_are_changed_on_one_page
         assert (await _posted(here, f"{page}/deactivate", device_id="phone-1", sure="yes")).status_code == 303
         assert "inactive" in text_of(await here.get(page))
 
-        quiet = {"wants": ["all"], "start": "22:00", "end": "07:00", "frequency_limit": "3"}
+        quiet = {"wants": ["all", "type:offer"], "start": "22:00", "end": "07:00", "frequency_limit": "3"}
         assert (await _posted(here, f"{page}/preferences", **quiet)).status_code == 303
         known = (await caller.get("/v1/users/ann%2F1/preferences")).json()
         assert known["enabled"] and known["quiet_hours"] == {"start": "22:00", "end": "07:00"}
         assert known["frequency_limit"] == 3
         assert (await _posted(here, f"{page}/preferences", start="", end="")).status_code == 303
         known = (await caller.get("/v1/users/ann%2F1/preferences")).json()
+        assert {each["name"]: each["enabled"] for each in known["types"]} == {"offer": False, "code": True}
         assert (known["enabled"], known["quiet_hours"], known["frequency_limit"]) == (False, None, None)
 
         attributes = {"locale": "de-CH", "time_zone": "Europe/Zurich", "attributes": '{"plan": "premium", "age": 30}'}
@@ -141,7 +149,7 @@ async def test_devices_preferences_and_profile_of_a_user_are_changed_on_one_page
             ("device.registered", "android"),
             ("device.deactivated", "android"),
             ("preferences.changed", "quiet_hours, frequency_limit"),
-            ("preferences.changed", "enabled, quiet_hours, frequency_limit"),
+            ("preferences.changed", "enabled, types, quiet_hours, frequency_limit"),
             ("user.changed", "locale, time_zone, attributes"),
             ("user.changed", "time_zone, attributes"),
             ("user.changed", "bulk opt-out"),
@@ -172,6 +180,7 @@ async def test_a_campaign_is_drafted_forecast_approved_and_stopped(monkeypatch: 
         page = "/dashboard/demo/campaigns"
         assert "No campaign yet" in text_of(await here.get(page))
         assert (await here.get(f"{page}/-/new")).status_code == 403
+        assert (await _posted(here, f"{page}/any/start", sure="yes")).status_code == 403
         monkeypatch.setattr(gate, "LOCAL", Operator("local", Role.CAMPAIGNER))
         assert "Save the draft" in text_of(await here.get(f"{page}/-/new"))
         said = {"name": "spring sale", "title": "It begins", "audience": "list", "users": "ann\nbob", "rate": "fast"}
