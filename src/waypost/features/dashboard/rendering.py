@@ -14,7 +14,9 @@ from markupsafe import Markup, escape
 
 _FOLDER: Final = Path(__file__).parent
 STATIC: Final = _FOLDER / "static"
-_GOOD: Final = frozenset({"sent", "delivered", "opened", "read", "ok", "closed", "published", "active", "finished"})
+_GOOD: Final = frozenset(
+    {"sent", "delivered", "opened", "read", "ok", "closed", "published", "active", "finished", "done"}
+)
 _BAD: Final = frozenset({"failed", "dead", "stuck_processing", "orphaned_pending", "orphaned_scheduled", "open"})
 _WARNING: Final = frozenset({"partial", "expired", "unknown", "no_targets", "paused", "half_open"})
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))

@@ -62,7 +62,7 @@ from waypost.telemetry.sink import Telemetry
 class Store:
     """The open database and the adapters on it."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0915 - one statement for each adapter
         self, database: Database, joined: Joined, clock: Clock, tables: Sequence[AddedTable] = (), *, with_devices: bool
     ) -> None:
         """Create the adapters; *tables* are those of features."""
