@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote
@@ -121,7 +122,7 @@ async def order_campaign(desk: Desk) -> Response[bytes]:
     return desk.done(_DONE[order], here)
 
 
-def drafted(form: dict[str, str] | Any) -> dict[str, Any]:
+def drafted(form: Mapping[str, str]) -> dict[str, Any]:
     """Build a campaign from what the form says; fields that were left empty are left out."""
     said = {name: value.strip() for name, value in form.items() if value.strip()}
     notification: dict[str, Any] = {name: said[name] for name in ("title", "body", "link", "type") if name in said}
@@ -145,7 +146,7 @@ def drafted(form: dict[str, str] | Any) -> dict[str, Any]:
     return body
 
 
-def audience_of(campaign: dict[str, Any]) -> str:
+def audience_of(campaign: Mapping[str, Any]) -> str:
     """Say whom a campaign is for."""
     asked = campaign["asked"]
     if (to := asked.get("to")) is not None:
@@ -159,14 +160,14 @@ def audience_of(campaign: dict[str, Any]) -> str:
     return f"a list of {campaign['listed']}"
 
 
-def _done_of(campaign: dict[str, Any]) -> float | None:
+def _done_of(campaign: Mapping[str, Any]) -> float | None:
     """Return the part that is settled of those who are known to be told."""
     everyone = (campaign["listed"] or campaign["enqueued"] + campaign["left_out"]) - campaign["left_out"]
     settled = sum(n for status, n in campaign["counts"].items() if status not in {"pending", "processing"})
     return settled / everyone if everyone > 0 else None
 
 
-async def _form(desk: Desk, said: dict[str, str] | Any, error: WaypostError | None = None) -> Response[bytes]:
+async def _form(desk: Desk, said: Mapping[str, str], error: WaypostError | None = None) -> Response[bytes]:
     templates, segments, topics = await asyncio.gather(
         *(desk.ask("GET", f"/v1/{each}", query={"limit": 100}) for each in ("templates", "segments", "topics"))
     )
