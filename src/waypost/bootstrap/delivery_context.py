@@ -61,7 +61,7 @@ def context_of(  # noqa: PLR0913 - one of each that deliveries work with
         work=leases,
         devices=devices,
         senders=senders,
-        routing=_routing_table(config, senders),
+        routing=routing_table(config, senders),
         rules={app: chosen.retry for app, chosen in config.apps.items()},
         gates=gates,
         settler=settler,
@@ -77,7 +77,7 @@ def context_of(  # noqa: PLR0913 - one of each that deliveries work with
     )
 
 
-def _routing_table(config: Config, senders: Iterable[CredentialId]) -> RoutingTable:
+def routing_table(config: Config, senders: Iterable[CredentialId]) -> RoutingTable:
     """Put together the rules of the core, of every channel, and of every feature."""
     plugins = installed()
     rules = with_rules([*(rule for plugin in plugins for rule in plugin.rules), *features.rules(config)])

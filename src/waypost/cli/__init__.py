@@ -29,6 +29,7 @@ def _of_features() -> Mapping[str, str]:
         "dead": "waypost.cli.dead:dead",
         "outbox": "waypost.cli.outbox:outbox",
         "explain": "waypost.cli.explaining:explain",
+        "simulate": "waypost.cli.simulating:simulate",
         "dedup": "waypost.cli.dedup:dedup",
         "apns": "waypost.cli.apns:apns",
         "fcm": "waypost.cli.fcm:fcm",
@@ -61,8 +62,8 @@ def waypost() -> None:
     send, show, cancel, reschedule, feed, tail, bulk, campaigns, schedules, series, segments, templates, devices,
     users, dead, alerts, analytics, balance, audit, outbox, webhooks, explain and dedup speak to the API: give its
     address with --url or WAYPOST_URL, and the key in WAYPOST_API_KEY. keys, migrate, backup, restore, move,
-    check-config, doctor, and devices export, import and warm, read the configuration and open the store themselves;
-    apns and fcm read it and speak to Apple and to Google.
+    simulate, check-config, doctor, and devices export, import and warm, read the configuration and open the store
+    themselves; apns and fcm read it and speak to Apple and to Google.
     """
 
 

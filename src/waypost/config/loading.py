@@ -48,7 +48,7 @@ def load(
     since it may be a secret.
     """
     folder = (path.parent if path is not None else Path()).absolute()
-    tree = _read(path) if path is not None else {}
+    tree = read_tree(path) if path is not None else {}
     tree = _resolve(tree, "", environ, folder)
     if isinstance(tree.get("store"), str):
         tree["store"] = {"url": tree["store"]}
@@ -102,7 +102,8 @@ def overrides(environ: Mapping[str, str], sections: Collection[str] = ()) -> dic
     }
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_tree(path: Path) -> dict[str, Any]:
+    """Read a file of settings, YAML or JSON; ConfigurationError says what is wrong with it, and quotes nothing."""
     try:
         text = path.read_text(encoding="utf-8")
         tree = yaml.load(text, _StrictLoader)  # noqa: S506 - a SafeLoader that also refuses repeated keys
@@ -126,7 +127,7 @@ def _providers(folder: Path, environ: Mapping[str, str]) -> dict[str, Any]:
     """Read the providers' file of simplens; return nothing where there is none and no variable names one."""
     named = environ.get(FILE_VARIABLE)
     file = folder / Path(named or FILE).expanduser()
-    return _read(file) if named or file.exists() else {}
+    return read_tree(file) if named or file.exists() else {}
 
 
 class _StrictLoader(_SafeLoader):

@@ -44,7 +44,7 @@ DEGRADED: Final = "degraded"
 """The reason of what is over a cap and found in the feed instead."""
 DEGRADED_CALLER: Final = CallerId("waypost:degraded")
 """The caller of the copy in the feed; what its user wants of the feed counts for it."""
-_OURS: Final = "waypost:"
+OURS: Final = "waypost:"
 """The beginning of the caller's name where Waypost itself sends: no API key has a colon in its name."""
 
 
@@ -124,7 +124,7 @@ def _is_meant(notification: Notification, app: AppSettings) -> bool:
     """Tell whether preferences count: a user is told something, and not by Waypost itself."""
     content = notification.content
     is_shown = content.to is None and notification.kind is Kind.VISIBLE
-    is_ours = notification.caller.startswith(_OURS) and notification.caller != DEGRADED_CALLER
+    is_ours = notification.caller.startswith(OURS) and notification.caller != DEGRADED_CALLER
     return is_shown and not is_ours and _has(app)
 
 
