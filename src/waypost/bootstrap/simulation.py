@@ -244,6 +244,7 @@ async def simulating(app: AppId, today: Config, proposed: Config) -> AsyncIterat
     clock, telemetry = SystemClock(), Silent()
     database = ReadDatabase(today.store, clock=clock, telemetry=telemetry)
     try:
+        await database.check()
         store = ReadStore(database, clock)
         async with opened_devices(today, cast("Any", store), 1, telemetry) as devices:
             yield Simulator(app, today, proposed, store, devices)

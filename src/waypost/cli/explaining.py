@@ -37,6 +37,11 @@ def explain(client: Client, as_json: bool, **fields: Any) -> None:
         due = answer["scheduled_at"] or "at once: that time is over there"
         whose = {"user": "the user's", "app": "the app's"}.get(answer["time_zone_of"], "since nobody's is known")
         out.print(f"due {due}, in the zone {answer['time_zone']} ({whose})")
+    if (best := answer["best_time"]) is not None and best["hour"] is None:
+        out.print("too little was read to know the best hour")
+    elif best is not None:
+        habit = {"user": "the user reads", "app": "users of the app read"}[best["based_on"]]
+        out.print(f"the best hour is {best['hour']:02}:00, when {habit} {best['rate']:.0%} of what is sent")
     if not answer["targets"]:
         out.print("no targets: this user has no device that these channels reach")
     for said in answer["routing"]:

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from waypost.bootstrap.admin import migrate_store
 from waypost.bootstrap.registry import load
 from waypost.cli.simulating import simulate
+from waypost.domain.errors import StorageBroken
 
 CONFIG = """\
 store: sqlite:///waypost.db
@@ -52,6 +53,17 @@ def test_the_difference_is_a_table_or_json(config: Path) -> None:
 
 def test_recorded_traffic_is_that_of_the_last_day(config: Path) -> None:
     assert "0 notifications of 0 users" in said(config).stdout
+
+
+def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    file = tmp_path / "waypost.yaml"
+    file.write_text(CONFIG)
+    with pytest.raises(StorageBroken, match="no such store yet"):
+        said(file)
+    (tmp_path / "waypost.db").touch()
+    with pytest.raises(StorageBroken, match="waypost migrate"):
+        said(file)
+    assert (tmp_path / "waypost.db").stat().st_size == 0
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import Final
 
 from waypost.domain.capping import Claim, Verdicts, judge
+from waypost.domain.errors import StorageBroken, WaypostError
 from waypost.domain.ids import AppId, NotificationId, UserId
 from waypost.domain.notification import Notification
 from waypost.domain.time import Instant
 from waypost.ports.clock import Clock
 from waypost.ports.work import Accepted, NewNotification
 from waypost.stores.sql.analytics import SqlAnalytics
+from waypost.stores.sql.connection import connect_to_look, database_path
 from waypost.stores.sql.contact_proofs import SqlContactProofs
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.devices import SqlDevices
@@ -20,15 +25,18 @@ from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.engines import engine_of
 from waypost.stores.sql.faults import StoreFault, refusal
 from waypost.stores.sql.feed import SqlFeed
+from waypost.stores.sql.migrations import NOTED_IN, is_known
 from waypost.stores.sql.preferences import SqlPreferences
 from waypost.stores.sql.profiles import SqlProfiles
 from waypost.stores.sql.read_pool import ReadPool
-from waypost.stores.sql.settings import SqlSettings
+from waypost.stores.sql.settings import SqlSettings, is_postgres
 from waypost.stores.sql.state import StoreState
 from waypost.stores.sql.templates import SqlTemplates
 from waypost.stores.sql.user_changes import SqlUserChanges
 from waypost.stores.sql.views import SqlViews
 from waypost.telemetry import Telemetry
+
+_REVISION: Final = f"SELECT version_num FROM {NOTED_IN}"  # noqa: S608 - ours
 
 
 class ReadDatabase(Database):
@@ -46,6 +54,27 @@ class ReadDatabase(Database):
         self._local = threading.local()
         self._opened: list[Connection] = []
         self._closed = False
+
+    async def check(self) -> None:
+        """Refuse, with StorageBroken, a store that is not there or not of today's schema; nothing is made."""
+        await asyncio.to_thread(self.engine.look)
+        try:
+            found = await asyncio.to_thread(self._revision)
+        except WaypostError:
+            raise
+        except Exception:  # noqa: BLE001 - each engine has its own for a table that is not there
+            found = ""
+        if not is_known(found):
+            raise StorageBroken("the store has the schema of another version: `waypost migrate` brings it there")
+
+    def _revision(self) -> str:
+        if is_postgres(self.settings.url):
+            return str(self._read(lambda connection: connection.execute(_REVISION).fetchall())[0][0])
+        file = database_path(self.settings.url)
+        if not file.exists():
+            raise StorageBroken("there is no such store yet")
+        with closing(connect_to_look(file)) as connection:  # a reader makes a log beside it
+            return str(connection.execute(_REVISION).fetchall()[0][0])
 
     @property
     def state(self) -> StoreState:
