@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -21,6 +23,7 @@ from waypost.domain.recipient import Recipient
 from waypost.domain.rollup import MONTH_MS
 from waypost.domain.routing import RoutingTable
 from waypost.domain.rules import RULES
+from waypost.domain.segment import Filter
 from waypost.domain.time import HOUR_MS, isoformat, later
 from waypost.pipeline.route import plan
 from waypost.ports.work import Lease, Settled
@@ -42,13 +45,13 @@ async def routed(bench: Bench, lease: Lease) -> int:
     return len(plans) - len(waiting)
 
 
-async def begun(bench: Bench, ledger: SqlUnderTest, send_at: str) -> BulkJob:
+async def begun(bench: Bench, ledger: SqlUnderTest, send_at: str, **to: Any) -> BulkJob:
     """A job to three users, walked."""
     await registered(bench, *ZONES)
     for user, zone in ZONES.items():
         if zone is not None:
             await ledger._opened.profiles.put(APP, UserId(user), Profile(time_zone=zone), bench.now)
-    made = await created(bench, replace(job(), send_at=send_at, zone="Asia/Tokyo", ttl_ms=HOUR_MS))
+    made = await created(bench, replace(job(), send_at=send_at, zone="Asia/Tokyo", ttl_ms=HOUR_MS, **to))
     assert await walked(bench, made) == 3
     return made
 
@@ -77,15 +80,15 @@ async def test_each_recipient_is_sent_to_at_their_own_nine(ledger_store: SqlUnde
         assert lease.items[0].notification.expires_at == later(at, HOUR_MS)
 
 
-_HOURS = "INSERT INTO user_hour (app, user_id, month, hour, sent, opened) VALUES (?, ?, ?, ?, 10, 9)"
+_HOURS = "INSERT INTO user_hour (app, user_id, month, hour, sent, opened) VALUES (?, ?, ?, ?, 10, ?)"
 
 
-async def reads(ledger: SqlUnderTest, hours: dict[str, int]) -> None:
-    """Let each user, or all of the app under "", have read at an hour in UTC."""
+async def reads(ledger: SqlUnderTest, hours: dict[str, int], opened: int = 9) -> None:
+    """Let each user, or all of the app under "", have read so many of ten at an hour in UTC."""
 
     def write(transaction: Transaction, arguments: Sequence[None]) -> list[None]:
         month = transaction.now // MONTH_MS
-        transaction.connection.executemany(_HOURS, [(APP, user, month, hour) for user, hour in hours.items()])
+        transaction.connection.executemany(_HOURS, [(APP, user, month, hour, opened) for user, hour in hours.items()])
         return [None] * len(arguments)
 
     await ledger._opened.database.commits.submit(OperationKind("reads", write, durable=True), None)
@@ -105,6 +108,18 @@ async def test_each_recipient_is_sent_to_at_their_best_hour_in_the_window(ledger
         "cid": "2027-01-16T06:00:00.000Z",
     }
     assert await routed(bench, lease) == 1
+
+
+async def test_of_a_segment_too_little_read_by_each_is_enough_of_all(ledger_store: SqlUnderTest) -> None:
+    bench = Bench(ledger_store, (await ledger_store.open_workers(1))[0])
+    await reads(ledger_store, {"ann": 12, "bob": 12, "cid": 12}, opened=3)
+    await reads(ledger_store, {"": 15})
+    await ledger_store._opened.topics.put(APP, "news", "", is_open=False, at=bench.now)
+    users = [UserId(user) for user in ZONES]
+    await ledger_store._opened.topics.change(APP, "news", users, [], bench.now)
+    await begun(bench, ledger_store, "best", registry=None, segment=msgspec.convert({"topic": "news"}, Filter))
+    times = {item.notification.scheduled_at for item in (await leased(bench)).items}
+    assert [isoformat(at) for at in times if at is not None] == ["2027-01-15T12:00:00.000Z"]
 
 
 async def test_a_time_that_is_past_for_a_recipient_is_now(ledger_store: SqlUnderTest) -> None:

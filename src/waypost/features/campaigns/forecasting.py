@@ -94,8 +94,8 @@ async def _clocks(ground: Ground, job: BulkJob, users: Sequence[UserId]) -> Mapp
     if job.send_at is None:
         return {}
     found = await ground.store.profiles.of(job.app, users)
-    best = users if is_best(job.send_at) else ()
-    habits = await CountedHours(ground.store.analytics, ground.clock).habits(job.app, best) if best else {}
+    best, alike = users if is_best(job.send_at) else (), users if job.segment is not None else ()
+    habits = await CountedHours(ground.store.analytics, ground.clock).habits(job.app, best, alike) if best else {}
     return {user: (found.get(user, NOBODY).time_zone, habits.get(user, ())) for user in users}
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from waypost.domain.best_hour import HABIT_MS, BasedOn
+from waypost.domain.best_hour import HABIT_MS, BasedOn, summed
 from waypost.domain.best_time import Habits, is_best
 from waypost.domain.bulk import Audience, BulkJob, notification_for, recipient_id, variables_for
 from waypost.domain.ids import NotificationId, UserId
@@ -123,7 +123,8 @@ def times_of(connection: Connection, job: BulkJob, users: Sequence[UserId], now:
         return lambda user: (zones.get(user), (), now)
     *each, everybody = hours_of(connection, job.app, [*users, EVERYBODY], later(now, -HABIT_MS), now)
     own = dict(zip(users, each, strict=True))
-    return lambda user: (zones.get(user), ((BasedOn.USER, own[user]), (BasedOn.APP, everybody)), now)
+    alike = [] if job.segment is None else [(BasedOn.SEGMENT, summed(each))]  # those of a piece stand for all
+    return lambda user: (zones.get(user), [(BasedOn.USER, own[user]), *alike, (BasedOn.APP, everybody)], now)
 
 
 def read_audience(connection: Connection, job: BulkJob, row: PieceRow) -> Iterator[Audience]:
