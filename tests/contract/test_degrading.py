@@ -66,6 +66,17 @@ async def test_what_waited_for_the_end_of_quiet_hours_is_degraded_then(day: Day)
     assert await day.fate(copy_id(waiting)) == [("inapp", SENT, None)]
 
 
+async def test_what_whoever_died_put_into_the_feed_is_not_sent_when_there_is_room(day: Day) -> None:
+    day.bench.clock.advance(HOUR_MS)
+    waiting = await day.told()
+    made = (await day.bench.detail(waiting)).record.notification
+    await put_into_feed(day.ground, [made], day.bench.clock.now())
+    day.bench.clock.advance(HOUR_MS)
+    await day.turn()
+    assert await day.fate(waiting) == [("apns", SUPPRESSED, f"degraded to {format_id(copy_id(waiting))}")]
+    assert day.bench.apns.sent == []
+
+
 async def test_who_does_not_want_the_type_in_the_feed_has_nothing_there(day: Day) -> None:
     off = PreferenceChange(channels={"inapp": False})
     await day.ground.store.preferences.change(APP, ANN, off, day.bench.clock.now(), "user")

@@ -168,6 +168,22 @@ async def test_a_file_of_submissions_is_taken_in_as_each_policy_would(
             await simulator.read(traffic, 100)
 
 
+async def test_what_a_cap_holds_is_looked_at_again_when_there_is_room(
+    ledger_store: SqlUnderTest, tmp_path: Path
+) -> None:
+    """Also of a type that is merged by night: by day nothing of it is in a digest."""
+    types = {NEWS: TypeSettings(quiet_hours="merge", cap=Cap(limit=1, per="1h"))}
+    config = config_of(ledger_store, replace(TODAY, types=types))
+    await day_of(ledger_store, tmp_path, config)
+    traffic, said = tmp_path / "traffic.jsonl", {"user_id": "ann", "title": "News", "type": "news"}
+    lines = [{"at": f"2027-01-15T12:{minute:02}:00Z"} | said for minute in (0, 10)]
+    traffic.write_bytes(b"\n".join(map(msgspec.json.encode, lines)))
+    async with simulating(APP, config, config) as simulator:
+        made = await simulator.difference(await simulator.read(traffic, 100), 10, quiet)
+    assert ends(made) == {"sent/": (1, 1), "deferred/frequency_limit": (1, 1)}
+    assert [(each.hour, each.after) for each in made.hours if each.after] == [(12, 1), (13, 1)]
+
+
 @pytest.mark.parametrize(
     ("said", "why"),
     [

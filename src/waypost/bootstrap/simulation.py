@@ -212,7 +212,7 @@ class Simulator:
         """Put together what decides under *config*, as for a worker, on stores that keep nothing."""
         clock, work = SimulatedClock(), SimulatedWork()
         store = copy(self._store)
-        store.frequency, store.digests = SimulatedFrequency(), SimulatedDigests()
+        store.frequency, store.digests = SimulatedFrequency(work), SimulatedDigests()
         grounds = features.grounds_of(
             config, cast("Any", store), cast("Any", work), self._devices, clock, Silent(), cast("Any", None)
         )

@@ -32,6 +32,11 @@ class Capped(Struct, frozen=True):
         """Return the scope of the cap of *channel*."""
         return f"{self.kind}\n{channel}"
 
+    def may_degrade(self, channel: str) -> bool:
+        """Tell whether what is sent by *channel* may be over a cap that degrades."""
+        caps = [*self.wholes.values(), *([self.channels[channel]] if channel in self.channels else [])]
+        return any(each.over == "degrade" for each in caps)
+
 
 class Claim(Struct, frozen=True):
     """A wish to send a notification by some channels, if no cap is reached."""

@@ -12,16 +12,17 @@ from waypost.domain.ids import NotificationId
 from waypost.domain.recipient import Recipient
 from waypost.domain.routing import condition_of
 from waypost.domain.settlement import Parked, Suppressed
-from waypost.domain.time import Instant
+from waypost.domain.time import MINUTE_MS, Instant
 from waypost.features.parts import Ground
 from waypost.features.preferences.deciding import FEATURE, FREQUENCY_LIMIT, Facts
-from waypost.features.preferences.degrading import degraded, put_into_feed
+from waypost.features.preferences.degrading import copy_id, degraded, put_into_feed
 from waypost.pipeline.route import Plan, held_back
 
 
 async def claims(ground: Ground, plans: Sequence[Plan], found: Mapping[NotificationId, Recipient]) -> Sequence[Plan]:
     """Count what of *plans* has a cap, all in one transaction, and hold back what is over it."""
     now = ground.clock.now()
+    plans = await _without_degraded(ground, plans, found, now)
     asked = {n: claim for n, plan in enumerate(plans) if (claim := _claim(ground, plan, found, now)) is not None}
     if not asked:
         return plans
@@ -30,6 +31,34 @@ async def claims(ground: Ground, plans: Sequence[Plan], found: Mapping[Notificat
     over = [plans[n].item.notification for n in asked if _degrades(ground, plans[n], verdicts[n])]
     await put_into_feed(ground, over, now)
     return [held_back(plan, held[n], now) if held.get(n) else plan for n, plan in enumerate(plans)]
+
+
+async def _without_degraded(
+    ground: Ground, plans: Sequence[Plan], found: Mapping[NotificationId, Recipient], now: Instant
+) -> Sequence[Plan]:
+    """Hold back what whoever died had put into the feed: it was leased again, when there may be room."""
+    may_be = {n: loud for n, plan in enumerate(plans) if (loud := _may_be_in_feed(ground, plan, found, now))}
+    copies = {copy_id(plans[n].item.notification.id): n for n in may_be}
+    there = await ground.store.frequency.accepted(list(copies)) if copies else set()
+    held = {n: may_be[n] for copy, n in copies.items() if copy in there}
+    return [held_back(plan, held[n], now) if n in held else plan for n, plan in enumerate(plans)] if held else plans
+
+
+def _may_be_in_feed(
+    ground: Ground, plan: Plan, found: Mapping[NotificationId, Recipient], now: Instant
+) -> dict[int, Suppressed | Parked]:
+    """Return the deliveries in whose place a copy may be in the feed: what was due a minute ago, and may degrade."""
+    notification = plan.item.notification
+    known = found[notification.id].facts.get(FEATURE) if plan.deliveries else None
+    due_at = notification.scheduled_at or notification.created_at
+    if not isinstance(known, Facts) or known.capped is None or now - due_at < MINUTE_MS:
+        return {}
+    capped, end = known.capped, degraded(notification)
+    return {
+        each.n: end
+        for each in plan.deliveries
+        if each.channel != FEED and capped.may_degrade(_family(ground, each.channel))
+    }
 
 
 def _claim(ground: Ground, plan: Plan, found: Mapping[NotificationId, Recipient], now: Instant) -> Claim | None:

@@ -40,6 +40,7 @@ _OF_USER: Final = (
 _UNSENT: Final = (
     "SELECT id FROM notification WHERE id IN ({keys}) AND status IN ('failed', 'expired', 'suppressed', 'cancelled')"
 )
+_ACCEPTED: Final = "SELECT id FROM notification WHERE id IN ({keys})"
 _ERASE: Final = "DELETE FROM frequency_count WHERE app = ? AND user_id = ? AND day IN ({days})"
 _DROP: Final = (
     "DELETE FROM frequency_count WHERE (day, app, user_id, notification_id, scope) IN"
@@ -61,6 +62,12 @@ class SqlFrequency:
     async def look(self, claims: Sequence[Claim]) -> list[Verdicts]:
         """Say what ``claim`` would, and count nothing."""
         return await self._database.read(lambda connection: [_judged(connection, each) for each in claims])
+
+    async def accepted(self, ids: Sequence[NotificationId]) -> set[NotificationId]:
+        """Return those of *ids* that were accepted: copies of what was over a cap."""
+        return await self._database.read_to_route(
+            lambda connection: {NotificationId(bytes(row[0])) for row in select_in(connection, _ACCEPTED, list(ids))}
+        )
 
     async def erase(self, app: AppId, user_id: UserId) -> None:
         """Forget what the user was sent."""

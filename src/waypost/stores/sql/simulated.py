@@ -106,19 +106,24 @@ class ReadStore:
         self.templates = SqlTemplates(database)
         self.analytics = SqlAnalytics(database, clock)
         self.feed = SqlFeed(database, clock)
-        self.frequency = SimulatedFrequency()
+        self.frequency = SimulatedFrequency(SimulatedWork())
         self.digests = SimulatedDigests()
 
 
 class SimulatedFrequency:
     """The counts of what users would have been sent (see SqlFrequency)."""
 
-    def __init__(self) -> None:
+    def __init__(self, work: SimulatedWork) -> None:
+        self._work = work
         self._counted: dict[tuple[AppId, UserId], dict[str, dict[NotificationId, Instant]]] = {}
 
     async def claim(self, claims: Sequence[Claim]) -> list[Verdicts]:
         """Count *claims* where there is room, and say where there is none."""
         return [self._claim(each) for each in claims]
+
+    async def accepted(self, ids: Sequence[NotificationId]) -> set[NotificationId]:
+        """Return those of *ids* that were accepted."""
+        return self._work.known.intersection(ids)
 
     def _claim(self, claim: Claim) -> Verdicts:
         counted = self._counted.setdefault((claim.app, claim.user_id), {})
@@ -136,6 +141,7 @@ class SimulatedDigests:
     def __init__(self) -> None:
         self._ids: dict[tuple[AppId, UserId, str, Instant], NotificationId] = {}
         self._members: dict[NotificationId, dict[NotificationId, Member]] = {}
+        self._digests: dict[NotificationId, dict[str, NotificationId]] = {}
 
     async def merge(self, merging: Sequence[Merging]) -> list[NotificationId]:
         """Put each into its digest, and return that one's id; merged again, it is in it once."""
@@ -143,7 +149,16 @@ class SimulatedDigests:
         for id_, each in zip(found, merging, strict=True):
             member = Member(each.kind, each.title, each.body)
             self._members.setdefault(id_, {}).setdefault(each.notification_id, member)
+            self._digests.setdefault(each.notification_id, {})[each.channel] = id_
         return found
+
+    async def digests_of(
+        self, notifications: Sequence[NotificationId]
+    ) -> Mapping[tuple[NotificationId, str], NotificationId]:
+        """Return the digests that *notifications* are in, by channel."""
+        return {
+            (id_, channel): digest for id_ in notifications for channel, digest in self._digests.get(id_, {}).items()
+        }
 
     async def members(self, digests: Sequence[NotificationId]) -> Mapping[NotificationId, Sequence[Member]]:
         """Return what is in each of *digests*, in the order of the night."""
@@ -154,15 +169,16 @@ class SimulatedWork:
     """The intake of what would have been accepted: each once (see Work.accept)."""
 
     def __init__(self) -> None:
-        self._known: set[NotificationId] = set()
+        self.known: set[NotificationId] = set()
+        """The ids of all that was accepted."""
         self._new: list[Notification] = []
 
     async def accept(self, arrivals: Sequence[NewNotification]) -> list[Accepted]:
         """Take *arrivals*."""
         answers: list[Accepted] = []
         for each in arrivals:
-            is_new = each.notification.id not in self._known
-            self._known.add(each.notification.id)
+            is_new = each.notification.id not in self.known
+            self.known.add(each.notification.id)
             self._new += [each.notification] if is_new else []
             answers.append(Accepted(each.notification.id, is_new))
         return answers
