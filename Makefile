@@ -8,7 +8,7 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
         --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check fmt bench bench-peers interop fuzz simulate chaos campaign protos docs lock faults drill deploy-check mutate compiled wheel services services-down
+.PHONY: help install run test check fmt bench bench-peers interop fuzz simulate chaos campaign protos docs lock faults drill deploy-check deb packages mutate compiled wheel services services-down
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,12 @@ drill: install ## cause the troubles of the runbook for real, and see that a rea
 
 deploy-check: install ## render the Helm chart with Helm, judge it by Kubernetes's schemas and the stacks by Compose's reader (builds both with Go at first, some minutes)
 	@$(BIN)/python -m scripts.deployment
+
+deb: install ## build the Debian package into dist/, for the system's Python
+	@$(BIN)/python -m scripts.debian
+
+packages: install ## build the Debian package, install it into a system that is thrown away, and the wheel by pipx and uv (root, some minutes)
+	@$(BIN)/python -m pytest -q tests/journeys/test_packages.py
 
 mutate: install ## plant one fault after the other in a copy of the tree, and print how many the tests notice (ONLY=name for one, JSON=1)
 	@$(BIN)/python -m scripts.mutate $(foreach name,$(ONLY),--only $(name)) $(if $(JSON),--json)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from tests.journeys.harness import running
 from waypost.bootstrap.admin import migrate_store
 from waypost.bootstrap.registry import load
 from waypost.cli.doctor import doctor
+from waypost.cli.keys import make_key
 from waypost.domain.time import HOUR_MS, later
 from waypost.ports.work import NewNotification
 from waypost.stores.sql.connection import connect
@@ -73,10 +76,17 @@ async def test_a_store_that_is_well_and_one_whose_work_nobody_takes(
 
 def examined_in_a_thread(path: Path, *, problems: bool) -> Said:
     """The same from a test that has an event loop already."""
-    from concurrent.futures import ThreadPoolExecutor
-
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(examined, path, problems=problems).result()
+
+
+def test_a_store_that_no_service_has_opened_yet_is_no_fault(tmp_path: Path) -> None:
+    """The first key is made before the first start: tables of features are not there then."""
+    path = configured(tmp_path)
+    asyncio.run(make_key(load(path, {}), "demo", "me"))
+    said = examined(path, problems=False)
+    assert "tables are made at the next start" in said["store", "schema"]["saw"]
+    assert said["queue", "open"]["state"] == "skipped"
 
 
 def test_a_full_disk_is_a_problem(tmp_path: Path) -> None:

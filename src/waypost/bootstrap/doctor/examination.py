@@ -35,7 +35,7 @@ async def examine(config: Config, where: str, *, offline: bool) -> AsyncIterator
 
     async def queue() -> Sequence[Finding]:
         checkup = checkups[0] if checkups else None
-        if checkup is None or checkup.revision != latest() or checkup.damage:
+        if checkup is None or checkup.revision != latest() or checkup.damage or checkup.missing:
             return [skipped(QUEUE, "open", "the store has no queue that this version can read")]
         return await look_at_queue(config, now)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from waypost.bootstrap import features
 from waypost.bootstrap.doctor.clock import clock_of_server
 from waypost.bootstrap.doctor.findings import Finding, ok, problem, size, skipped, span, warning
 from waypost.bootstrap.doctor.machine import folder_of
@@ -30,12 +31,12 @@ def look_at_the_store(config: Config) -> tuple[list[Finding], Checkup | None]:
     written = list(_written(folder_of(config)))
     try:
         name = look_at_store(config)
-        found = engine_of(config.store).check_up()
+        found = engine_of(config.store).check_up(features.tables())
     except WaypostError as refused:
         return [*written, problem(STORE, "open", str(refused), _do_about(refused))], None
     if found is None or found.revision is None:
         return [*written, skipped(STORE, "schema", f"{name}, without tables yet: `waypost serve` makes them")], None
-    said = [ok(STORE, "open", name), _schema(found.revision), *_sizes(found), _soundness(found)]
+    said = [ok(STORE, "open", name), _schema(found.revision, found), *_sizes(found), _soundness(found)]
     return [*written, *said, *clock_of_server(found.clock_ahead_s)], found
 
 
@@ -69,9 +70,10 @@ def _do_about(refused: WaypostError) -> str:
             return "look again in a minute: somebody holds it"
 
 
-def _schema(found: str) -> Finding:
+def _schema(found: str, checkup: Checkup) -> Finding:
     if found == latest():
-        return ok(STORE, "schema", f"revision {found}")
+        made = f", {len(checkup.missing)} tables are made at the next start" if checkup.missing else ""
+        return ok(STORE, "schema", f"revision {found}{made}")
     if is_known(found):
         return ok(STORE, "schema", f"revision {found}, one ahead of this version, which works with it")
     saw = f"revision {found}, this version's is {latest()}"

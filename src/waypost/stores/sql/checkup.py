@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
+from waypost.stores.sql.added import AddedTable
 from waypost.stores.sql.connection import SqliteConnection, connect_to_look, dbapi
 from waypost.stores.sql.migrations import NOTED_IN
 
@@ -29,6 +31,8 @@ class Checkup(Struct, frozen=True, kw_only=True):
     log_bytes: int
     """Bytes of its write-ahead log: of the file, or what replication slots keep of PostgreSQL's."""
     damage: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    """The tables that are not there; the next start makes them."""
     is_checked: bool = True
     """Whether all of it was checked."""
     clock_ahead_s: float | None = None
@@ -37,7 +41,7 @@ class Checkup(Struct, frozen=True, kw_only=True):
     """Seconds that somebody's oldest transaction on the server has been open."""
 
 
-def check_up_file(path: Path) -> Checkup | None:
+def check_up_file(path: Path, tables: Sequence[AddedTable]) -> Checkup | None:
     """Look at a SQLite file and change nothing; None where there is none yet."""
     if not path.exists():
         return None
@@ -52,6 +56,7 @@ def check_up_file(path: Path) -> Checkup | None:
             size_bytes=path.stat().st_size,
             log_bytes=log_bytes,
             damage=damage or (),
+            missing=tuple(table.name for table in tables if not _has(connection, table.name)),
             is_checked=damage is not None,
         )
 
@@ -71,7 +76,11 @@ def _damage(connection: SqliteConnection) -> tuple[str, ...] | None:
     return () if found == _SOUND else tuple(str(why) for (why,) in found)
 
 
+def _has(connection: SqliteConnection, table: str) -> bool:
+    return bool(connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchall())
+
+
 def _revision(connection: SqliteConnection) -> str | None:
-    named = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (NOTED_IN,)).fetchall()
+    named = _has(connection, NOTED_IN)
     rows = connection.execute(f"SELECT version_num FROM {NOTED_IN}").fetchall() if named else []  # noqa: S608 - ours
     return str(rows[0][0]) if rows else None

@@ -216,8 +216,11 @@ class Engine(Protocol):
         """
         ...
 
-    def check_up(self) -> Checkup | None:
-        """Look closely, and change nothing; None where there is no database yet. Errors as of ``look``; blocking."""
+    def check_up(self, tables: Sequence[AddedTable] = ()) -> Checkup | None:
+        """Look closely, also for *tables*, and change nothing; None where there is no database yet.
+
+        Errors as of ``look``; blocking.
+        """
         ...
 
     def prepare(self, now: Instant, tables: Sequence[AddedTable] = ()) -> tuple[str | None, str]:

@@ -137,10 +137,10 @@ class SqliteEngine:
             raise self._refusal_of(error) from error
         return _NAME
 
-    def check_up(self) -> Checkup | None:
+    def check_up(self, tables: Sequence[AddedTable] = ()) -> Checkup | None:
         """See Engine."""
         try:
-            return check_up_file(self.path)
+            return check_up_file(self.path, tables)
         except Exception as error:
             raise self._refusal_of(error) from error
 

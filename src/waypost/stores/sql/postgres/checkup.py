@@ -1,4 +1,4 @@
-"""A closer look at a database of PostgreSQL, for ``waypost doctor``; blocking, over one connection."""
+"""A closer look at a database of PostgreSQL, for ``waypost doctor``; blocking, over a connection that is there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Final
 import psycopg
 
 from waypost.stores.sql.checkup import Checkup
-from waypost.stores.sql.postgres.connection import CONNECT_TIMEOUT_S, of_primary
 
 _NOW: Final = "SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8)"
 _SIZE: Final = "SELECT pg_database_size(current_database())"
@@ -22,20 +21,24 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()
 """
 
 
-def check_up(url: str, revision: str | None) -> Checkup:
+def check_up(
+    connection: psycopg.Connection[tuple[object, ...]], revision: str | None, missing: tuple[str, ...]
+) -> Checkup:
     """Ask the server for what it knows of itself; *revision* is that of the schema. psycopg.Error."""
-    with psycopg.connect(of_primary(url), autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
-        before_s = time.time()
-        (server_s,) = _row(connection, _NOW)
-        ours_s = (before_s + time.time()) / 2
-        return Checkup(
-            revision=revision,
-            size_bytes=int(_row(connection, _SIZE)[0]),
-            log_bytes=int(_row(connection, _KEPT)[0]),
-            clock_ahead_s=server_s - ours_s,
-            oldest_transaction_s=_row(connection, _OLDEST)[0],
-        )
+    before_s = time.time()
+    server_s = _figure(connection, _NOW)
+    ours_s = (before_s + time.time()) / 2
+    return Checkup(
+        revision=revision,
+        size_bytes=int(_figure(connection, _SIZE)),
+        log_bytes=int(_figure(connection, _KEPT)),
+        missing=missing,
+        clock_ahead_s=server_s - ours_s,
+        oldest_transaction_s=_figure(connection, _OLDEST),
+    )
 
 
-def _row(connection: psycopg.Connection[tuple[float, ...]], statement: str) -> tuple[float, ...]:
-    return connection.execute(statement.encode()).fetchone() or (0.0,)
+def _figure(connection: psycopg.Connection[tuple[object, ...]], statement: str) -> float:
+    ((figure,),) = connection.execute(statement.encode()).fetchall()
+    assert isinstance(figure, int | float)
+    return figure

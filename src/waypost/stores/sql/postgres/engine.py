@@ -96,12 +96,12 @@ class PostgresEngine:
             raise self._refusal_of(error) from error
         return f"PostgreSQL {version}"
 
-    def check_up(self) -> Checkup:
+    def check_up(self, tables: Sequence[AddedTable] = ()) -> Checkup:
         """See Engine."""
         try:
             with psycopg.connect(self._url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S) as connection:
-                found = _revision(connection)
-            return check_up(self._url, found)
+                missing = tuple(table.name for table in tables if not _has(connection, table.name))
+                return check_up(connection, _revision(connection), missing)
         except Exception as error:
             raise self._refusal_of(error) from error
 
