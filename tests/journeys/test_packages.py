@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -99,11 +98,20 @@ def test_nothing_in_the_package_may_be_changed_by_others(package: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A clone with its wheel in ``dist``, an empty home beside it, and pipx and uv."""
     made = tmp_path_factory.mktemp("tools")
     (made / "requirements").symlink_to(ROOT / "requirements")
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", made / "dist", ROOT]
+    build: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "--outdir",
+        made / "dist",
+        ROOT,
+    ]
     subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
     subprocess.run([sys.executable, "-m", "venv", made / "pipx"], check=True)
     subprocess.run([made / "pipx/bin/pip", "install", "--quiet", "pipx"], check=True)
