@@ -68,11 +68,12 @@ def downgrade() -> None:
 '''
 
 
-def add_to(versions: Path) -> str:
-    """Write it into a copy of the folder of migrations; its revision."""
+def add_to(versions: Path, name: str = "later") -> str:
+    """Write it into a copy of the folder of migrations, with what it adds under *name*; its revision."""
     before = max(path.name for path in versions.glob("[0-9]*.py")).partition("_")[0]
     revision = f"{int(before) + 1:04}"
-    (versions / f"{revision}_later.py").write_text(_TEXT.format(revision=revision, before=before))
+    text = _TEXT.format(revision=revision, before=before).replace("later", name)
+    (versions / f"{revision}_{name}.py").write_text(text)
     return revision
 
 

@@ -6,8 +6,10 @@ import asyncio
 import os
 import random
 import signal
+import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,10 +18,11 @@ import pytest
 
 from scripts.services.postgres import Postgres
 from tests.engines import beside, run_sql
-from tests.faults.versions import ROOT, installed, with_a_later_migration
+from tests.faults.versions import ROOT, installed, with_a_later_migration, with_one_more
 from tests.journeys.balance import balance
-from tests.journeys.harness import Json, Service, running
-from tests.journeys.load import Audience, Ledger, Load
+from tests.journeys.harness import Json, Service, running, until
+from tests.journeys.load import Audience, Entry, Ledger, Load
+from tests.journeys.processes import environment_of_a_service
 from tests.survival import Survived
 from waypost.stores.sql.migrations import NOTED_IN, latest
 
@@ -34,16 +37,19 @@ class Versions(NamedTuple):
 
     this: str
     later: str
+    """Of a version with a migration more."""
+    latest: str
+    """Of one with two."""
 
 
 @pytest.fixture(scope="module")
 def versions() -> Iterator[Versions]:
-    """This version and one that has a migration more, as installed from their wheels."""
+    """This version and those that have migrations more, as installed from their wheels."""
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        yield Versions(
-            installed(ROOT, folder / "this"), installed(with_a_later_migration(folder / "tree"), folder / "later")
-        )
+        this = installed(ROOT, folder / "this")
+        later = installed(with_a_later_migration(folder / "tree"), folder / "later")
+        yield Versions(this, later, with_one_more(folder / "later", folder / "latest"))
 
 
 @pytest.mark.survives("rolling upgrade over a migration", on="postgres", so="both versions work at once, no loss")
@@ -106,6 +112,83 @@ async def test_a_newer_version_goes_on_where_the_one_before_was_stopped(
         result = await balance(service, load.ledger)
         assert result.duplicates == 0 and not service.log("stage.failed")
         survived(**result.row(), by_the_version_before=by_before)
+
+
+@pytest.mark.survives("a way back after an upgrade", on="sqlite", so="one version works on, two need the backup")
+async def test_one_version_back_works_on_and_two_are_refused_until_the_backup_is_restored(
+    versions: Versions, tmp_path: Path, rng: random.Random, survived: Survived
+) -> None:
+    """With open work, some of which is sent by each version that runs; what a restore forgets is sent again."""
+    async with running(tmp_path, python=versions.this, workers=1) as service:
+        audience = Audience(service)
+        await audience.register(5)
+        load = Load(service, audience, rng)
+        soon = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+        plain = {"urgency": "normal", "kind": "visible", "title": "News", "guarantee": "at_least_once"}
+        kept = await load.submit_together(
+            [load.compose(**plain, user_id=load.users[n % 5], scheduled_at=soon) for n in range(20)]
+        )
+        await _goes_on_as(service, versions.later, kept[:5])
+        await _goes_on_as(service, versions.this, kept[5:10])  # one back: its schema is ahead, and it lives with that
+        await _told(service, "backup", str(tmp_path / "before.db"))
+        await _goes_on_as(service, versions.latest, kept[10:15])
+        await _stopped(service)
+
+        service.python = versions.this  # two back
+        status, said = await _ran(service, "serve")
+        assert status == 1
+        assert "upgrade Waypost" in said
+        status, said = await _ran(service, "doctor", "--offline")
+        assert status == 1
+        assert "restore the backup from before the upgrade" in said
+        await _told(service, "restore", "--force", str(tmp_path / "before.db"))
+        await service.start()
+        await _sent_now(service, kept[10:])
+        copies = await service.lab.copies()
+        twice = {each.id for each in kept if max(copies[each.id].values()) > 1}
+        assert twice == {each.id for each in kept[10:15]}, "sent after the backup, so sent again"
+        assert all(len(copies[each.id]) == len(each.tokens) for each in kept)
+        survived(accepted=len(kept), sent=len(kept), lost=0, twice=len(twice))
+
+
+async def _goes_on_as(service: Service, python: str, entries: Sequence[Entry]) -> None:
+    """Another version takes over, and sends some of what is open."""
+    await _stopped(service)
+    service.python = python
+    await service.start()
+    await _sent_now(service, entries)
+
+
+async def _stopped(service: Service) -> None:
+    os.kill(service.pid, signal.SIGTERM)
+    assert await service.ended() == 0
+
+
+async def _sent_now(service: Service, entries: Sequence[Entry]) -> None:
+    """What waits for its time is given one that is over."""
+    for entry in entries:
+        now = {"scheduled_at": datetime.now(UTC).isoformat()}
+        status, answer = await service.ask("PATCH", f"/v1/notifications/{entry.id}", now)
+        assert status == 200, answer
+
+    async def are_sent() -> bool:
+        return all([await service.is_sent(entry.id) for entry in entries])
+
+    await until(are_sent, "all of them are sent")
+
+
+async def _told(service: Service, *command: str) -> None:
+    status, said = await _ran(service, *command)
+    assert status == 0, said
+
+
+async def _ran(service: Service, command: str, *options: str) -> tuple[int, str]:
+    """A command of the version that is installed now: its status, and all that it says."""
+    call = [service.python, "-m", "waypost.cli", command, "--config", str(service.config_path), *options]
+    done = await asyncio.to_thread(
+        subprocess.run, call, env=environment_of_a_service(None), capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
 
 
 def _store(url: str, run_dir: Path) -> Json:

@@ -39,3 +39,11 @@ def installed(tree: Path, folder: Path) -> str:
     subprocess.run([*pip, "--require-hashes", "-r", tree / "requirements" / "server.txt"], check=True)
     subprocess.run([*pip, "--no-deps", *(folder / "wheel").glob("*.whl")], check=True)
     return python
+
+
+def with_one_more(environment: Path, folder: Path) -> str:
+    """The interpreter of a copy of an environment, in *folder*, whose Waypost has yet another migration."""
+    shutil.copytree(environment, folder, symlinks=True)
+    (versions,) = folder.glob(f"lib/*/site-packages/{VERSIONS.relative_to(ROOT / 'src')}")
+    later_migration.add_to(versions, "latest")
+    return str(folder / "bin" / "python")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -41,7 +42,7 @@ def configured(folder: Path, store: str | None = None, **settings: Any) -> Path:
 
 
 def examined(path: Path, *, problems: bool) -> Said:
-    """What the command says, by check and subject; it ends with 1 where there are problems."""
+    """What the command says, by check and subject (the last of each); it ends with 1 where there are problems."""
     done = CliRunner().invoke(doctor, ["--config", str(path), "--offline", "--json"], catch_exceptions=False)
     said = json.loads(done.stdout)
     assert done.exit_code == int(problems) == int(not said["ok"]), done.output
@@ -110,6 +111,24 @@ def test_a_certificate_that_ended_or_will_soon(tmp_path: Path) -> None:
         tls = {"certificate_file": str(certificate), "key_file": str(key)}
         said = examined(configured(tmp_path, rest={"tls": tls}), problems=problems)
         assert said["credentials", "rest.tls"]["state"] == state, said
+
+
+def test_an_account_that_cannot_be_read_or_ends_or_was_not_rehearsed(tmp_path: Path) -> None:
+    """The end of a key is said in the configuration, and so is when its renewal was rehearsed."""
+    today = dt.datetime.now(dt.UTC).date()
+    _, key_file = Authority(tmp_path, "authority").issue("apple")
+    key = {"key_file": str(key_file), "key_id": "ABCDE12345", "team_id": "FGHIJ67890"}
+    apns = key | {"topic": "com.example.demo"}
+    ended = {"apns": apns, "expires_on": {"apns": today + dt.timedelta(days=2)}}
+    idle = {"apns": apns, "rehearsed_on": {"apns": today - dt.timedelta(days=400)}}
+    lost = {"fcm": {"service_account_file": "nowhere.json"}}
+    path = configured(tmp_path, apps={"ended": ended, "idle": idle, "lost": lost})
+    said = examined(path, problems=True)
+    assert said["credentials", "ended/apns"]["state"] == said["credentials", "lost/fcm"]["state"] == "problem"
+    assert "ends in 1 days" in said["credentials", "ended/apns"]["saw"]
+    assert "cannot read" in said["credentials", "lost/fcm"]["saw"]
+    assert "400 days ago" in said["credentials", "idle/apns"]["saw"], "beside that it can be used"
+    assert {each["state"] for (check, _), each in said.items() if check == "providers"} == {"skipped"}
 
 
 def test_a_server_that_does_not_answer(tmp_path: Path) -> None:

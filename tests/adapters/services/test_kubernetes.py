@@ -18,6 +18,7 @@ from msgspec.structs import fields
 from scripts.deployment import chart
 from scripts.observability.files import CHARTED, RULES
 from tests.shows import shows
+from waypost import __version__
 from waypost.bootstrap.registry import load
 from waypost.config import Config
 from waypost.entrypoints.rest.request_handler import OPERATING
@@ -67,6 +68,7 @@ def test_what_stands_there_was_rendered_from_the_chart_as_it_is() -> None:
     for profile in PROFILES:
         text = (chart.RENDERED / f"{profile}.yaml").read_text()
         assert text.startswith(chart.head(profile)), "run `make deploy-check`"
+    assert yaml.safe_load((chart.CHART / "Chart.yaml").read_text())["appVersion"] == __version__
 
 
 @pytest.mark.parametrize("profile", PROFILES)

@@ -59,7 +59,7 @@ def _do_about(refused: WaypostError) -> str:
         case StorageFull():
             return "make room on its disk; docs/runbook.md#waypostdiskfull"
         case StorageBroken() if "upgrade Waypost" in str(refused):
-            return "start the newer version, or restore the backup from before the upgrade; docs/deploy.md#upgrading"
+            return "start the newer version, or restore the backup from before the upgrade; docs/upgrade.md#roll-back"
         case StorageBroken():
             return "restore a backup: docs/backup.md"
         case Unavailable() if refused.code is ErrorCode.STORAGE_AWAY:
