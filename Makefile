@@ -8,7 +8,7 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
         --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check fmt bench bench-peers interop fuzz simulate chaos campaign protos docs lock faults drill deploy-check mutate compiled wheel services services-down
+.PHONY: help install run test check fmt bench load bench-peers interop fuzz simulate chaos campaign protos docs lock faults drill deploy-check mutate compiled wheel services services-down
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ fmt: install ## format the code and repair what the linter can
 
 bench: install ## measure the whole path and its parts, ten to fifteen minutes (ONLY=kernel,intake for some; SECONDS=10 to hold the load for less than a minute)
 	@$(BIN)/python -m benchmarks
+
+load: install ## run the product under the loads that are asked of it, and print each against what is wanted (ONLY=sustained,users for some; SECONDS=60 for less than ten minutes; JSON=1)
+	@$(BIN)/python -m benchmarks.load $(if $(JSON),--json)
 
 bench-peers: install ## measure what other clients, and a Celery worker, need for the same work
 	@ONLY=peers,more_peers,celery,drop_in $(BIN)/python -m benchmarks

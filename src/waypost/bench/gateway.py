@@ -4,7 +4,8 @@ PEM holds certificate and key. Prints ``{"port": …, "admin": …}``: TLS, and 
 begins with ``dead`` is gone; one that begins with ``fade`` is throttled once for each notification. The text after
 ``"mark":"`` in a body numbers the notification: when it came is kept for ``/marks``. Admin: ``/counts``, ``/marks``
 (pairs of u64, little-endian: mark, µs since 1970), ``/forget`` (the marks), ``/set?<class>=<ms>`` (how long an answer
-of apns, fcm or webpush takes). It speaks HTTP/2 as far as Waypost's own client asks.
+of apns, fcm or webpush takes), ``/storm?seconds=<s>`` (everything is throttled, with that Retry-After; 0 ends it).
+It speaks HTTP/2 as far as Waypost's own client asks.
 """
 
 from __future__ import annotations
@@ -52,9 +53,12 @@ _ANSWERS = {
 }
 
 
-def _head(status: int) -> bytes:
-    fields = [(b":status", str(status).encode())] + ([(b"retry-after", b"1")] if status == 429 else [])
-    return encode_headers(fields)
+THROTTLED = 429
+
+
+def _head(status: int, retry_after_s: int = 1) -> bytes:
+    late = [(b"retry-after", str(retry_after_s).encode())] if status == THROTTLED else []
+    return encode_headers([(b":status", str(status).encode()), *late])
 
 
 _HEADS = {status: _head(status) for status in (200, 201, 404, 410, 429)}
@@ -70,6 +74,7 @@ class ReceivedCount:
 
     def __init__(self) -> None:
         self.latency_s = dict.fromkeys(CLASSES, 0.0)
+        self.storm_s = 0
         self.marks: list[tuple[int, int]] = []
         self._counts = {name: dict.fromkeys(("accepted", "dead", "throttled"), 0) for name in CLASSES}
         self._deliveries: dict[str, set[tuple[bytes, bytes]]] = {name: set() for name in CLASSES}
@@ -91,7 +96,13 @@ class ReceivedCount:
             self.marks.append((int(mark), time.time_ns() // 1000))
         return name, *_ANSWERS[name, verdict]
 
+    def head(self, status: int) -> bytes:
+        """Return the fields of an answer."""
+        return _head(status, self.storm_s) if self.storm_s and status == THROTTLED else _HEADS[status]
+
     def _verdict(self, token: bytes, mark: bytes) -> str:
+        if self.storm_s:
+            return "throttled"
         if token.startswith(b"dead"):
             return "dead"
         if token.startswith(b"fade") and (token, mark) not in self._fading:
@@ -112,6 +123,8 @@ class ReceivedCount:
                 self.marks.clear()
             case "/set":
                 self.latency_s |= {name: int(ms) / 1000 for name, ms in parse_qsl(asked.query)}
+            case "/storm":
+                self.storm_s = int(dict(parse_qsl(asked.query))["seconds"])
             case unknown:
                 raise ValueError(f"the bench asks for {unknown}")
         return b""
@@ -185,7 +198,7 @@ class WaypostConnection(asyncio.Protocol):
 
     def _answer(self, stream: int, path: bytes, body: bytes, out: list[bytes]) -> None:
         name, status, text = self._reception.take(path, body)
-        head, flags = _HEADS[status], frames.END_HEADERS | (0 if text else frames.END_STREAM)
+        head, flags = self._reception.head(status), frames.END_HEADERS | (0 if text else frames.END_STREAM)
         answer = frames.frame_header(len(head), frames.HEADERS, flags, stream) + head
         if latency_s := self._reception.latency_s[name]:
             self._loop.call_later(latency_s, self._send_late, stream, answer, text)

@@ -47,13 +47,16 @@ def latency(stack: BenchStack, first: int, *, rate: float, seconds: float, least
         due_us = {
             start + n: due for start, many, due, _ in struct.iter_unpack("<QQQQ", marks.read()) for n in range(many)
         }
-    waited = sorted(at - due_us[mark] for mark, at in _all_of(stack.gateway, due_us, least))
+    waited = sorted(at - due_us[mark] for mark, at in arrivals(stack.gateway, due_us, least))
     p50, p95, p99 = (waited[int(len(waited) * share)] / 1000 for share in (0.5, 0.95, 0.99))
     return Latency(count, p50, p95, p99)
 
 
-def _all_of(gateway: GatewayProgram, wanted: Container[int], least: int) -> list[tuple[int, int]]:
-    """Return the marks *wanted*, once no more of them come; TimeoutError where fewer than *least* have come."""
+def arrivals(gateway: GatewayProgram, wanted: Container[int], least: int) -> list[tuple[int, int]]:
+    """Return the marks *wanted* and when they came, once no more of them come.
+
+    TimeoutError where fewer than *least* have come.
+    """
     until = time.monotonic() + TIMEOUT_S
     before = -1
     while time.monotonic() < until:

@@ -5,8 +5,10 @@ The key is in ``WAYPOST_API_KEY``: arguments can be read by everybody on the mac
 ``connections`` (8) requests at once of ``batch`` (1) notifications each, to ``users`` (1000) in turn, until ``count``
 notifications have been submitted; with ``rate``, that many a second, late or not: a request's latency counts from when
 it was due. ``fields`` is JSON to be added to each notification, such as ``"dedup_window":0``, where ``{n}`` is its
-number; ``first`` is the number of the first. ``marks`` is a file that is given, for each request, u64s (little-endian):
-first number, how many, µs since 1970 when due, and when answered.
+number; ``first`` is the number of the first; ``prefix`` goes before the number of a user. With ``body`` it is requests
+with that body, ``method`` (POST) and ``path``, in both of which ``{n}`` and ``{user}`` are numbers. All connections are
+open before the first request is due. ``marks`` is a file that is given, for each request that was taken, u64s
+(little-endian): first number, how many, µs since 1970 when due, and when answered.
 """
 
 from __future__ import annotations
@@ -22,7 +24,10 @@ from pathlib import Path
 
 import uvloop
 
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
 AGAIN = {429, 503}
+TAKEN = range(200, 300)
 REPEAT_AFTER_S = 0.05
 """Seconds after which a request answered 429 or 503 is repeated, as a caller would."""
 
@@ -39,16 +44,27 @@ class LoadPlan:
         self._rate = float(wishes.get("rate", 0))
         self._first = int(wishes.get("first", 0))
         self._fields = "," + wishes["fields"] if wishes.get("fields") else ""
+        self._prefix = wishes.get("prefix", "user-")
+        self._method, self._path = wishes.get("method", "POST"), wishes.get("path", "")
+        self._body = wishes.get("body", "")
         self._taken = 0
         self._statuses: Counter[str] = Counter()
         self._latencies_s: list[float] = []
-        self._began, self._began_us = time.perf_counter(), time.time_ns() // 1000
+        self.begin()
         self.marks = bytearray()
 
-    async def submit(self) -> None:
-        """Submit over one connection, one request after the other."""
+    async def connected(self) -> Connection:
+        """Open a connection."""
         host, port = self._host.split(":")
-        reader, writer = await asyncio.open_connection(host, int(port))
+        return await asyncio.open_connection(host, int(port))
+
+    def begin(self) -> None:
+        """Count time from now."""
+        self._began, self._began_us = time.perf_counter(), time.time_ns() // 1000
+
+    async def submit(self, connection: Connection) -> None:
+        """Submit over one connection, one request after the other."""
+        reader, writer = connection
         while self._taken < self._count:
             taken, many = self._taken, min(self._batch, self._count - self._taken)
             self._taken += many
@@ -64,24 +80,32 @@ class LoadPlan:
         writer.close()
 
     def _request(self, first: int, many: int) -> bytes:
+        if self._body:
+            return self._said(self._method, self._filled(self._path, first), self._filled(self._body, first))
         body = ",".join([self._notification(n) for n in range(first, first + many)])
         path = "/v1/notifications"
         if self._batch > 1:
             body, path = f'{{"notifications":[{body}]}}', "/v1/notifications/batch"
-        head = f"POST {path} HTTP/1.1\r\nHost: {self._host}\r\nAuthorization: Bearer {self._key}\r\n"
+        return self._said("POST", path, body)
+
+    def _filled(self, text: str, n: int) -> str:
+        return text.replace("{n}", str(n)).replace("{user}", str(n % self._users))
+
+    def _said(self, method: str, path: str, body: str) -> bytes:
+        head = f"{method} {path} HTTP/1.1\r\nHost: {self._host}\r\nAuthorization: Bearer {self._key}\r\n"
         return f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
 
     def _notification(self, n: int) -> str:
         text = f'"title":"Your parcel is here","body":"Number {n} was left at the front door."'
         data = f'"data":{{"mark":"{n}","screen":"parcels"}}'
         fields = self._fields.replace("{n}", str(n))
-        return f'{{"user_id":"user-{n % self._users}",{text},{data}{fields}}}'
+        return f'{{"user_id":"{self._prefix}{n % self._users}",{text},{data}{fields}}}'
 
     def _answered(self, status: int, taken: int, many: int, due: float) -> None:
         now = time.perf_counter()
         self._statuses[str(status)] += 1
         self._latencies_s.append(now - due)
-        if status == 202:
+        if status in TAKEN:
             due_us, now_us = (self._began_us + int((at - self._began) * 1e6) for at in (due, now))
             self.marks += struct.pack("<QQQQ", self._first + taken, many, due_us, now_us)
 
@@ -102,7 +126,9 @@ async def _status(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, re
 
 
 async def _run(course: LoadPlan, connections: int) -> None:
-    await asyncio.gather(*(course.submit() for _ in range(connections)))
+    opened = [await course.connected() for _ in range(connections)]
+    course.begin()
+    await asyncio.gather(*map(course.submit, opened))
 
 
 if __name__ == "__main__":

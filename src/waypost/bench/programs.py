@@ -18,7 +18,7 @@ from waypost.runtime.python import MODULE
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
-TAKEN = {"200", "202"}
+TAKEN = {"200", "201", "202"}
 """The statuses of what was taken; 200 is for a repeat, where Waypost took it and answered 503 all the same."""
 ASKED_AGAIN = {"429", "503"}
 
@@ -79,6 +79,10 @@ class GatewayProgram:
     def set_latency(self, **by_class: int | str) -> None:
         """Set how many milliseconds an answer of a class takes; ``never`` is a black hole."""
         self._ask("/set?" + "&".join(f"{name}={value}" for name, value in by_class.items()))
+
+    def storm(self, retry_after_s: int) -> None:
+        """Answer everything 429 with that Retry-After from now on; with 0, no longer."""
+        self._ask(f"/storm?seconds={retry_after_s}")
 
     def close(self) -> None:
         """Close the connection."""

@@ -4,7 +4,8 @@
 //! A token that begins with `dead` is gone; one that begins with `fade` is throttled once for each notification.
 //! The text after `"mark":"` in a body numbers the notification: when it came is kept for `/marks`.
 //! Admin, plain HTTP: `/counts`, `/marks` (pairs of u64, little-endian: mark, µs since 1970), `/forget` (the marks),
-//! `/set?<class>=<ms>` (how long an answer of apns, fcm or webpush takes; `never` for a black hole).
+//! `/set?<class>=<ms>` (how long an answer of apns, fcm or webpush takes; `never` for a black hole), `/storm?seconds=<s>`
+//! (everything is throttled, with that Retry-After; 0 ends it).
 use std::{
     cell::RefCell,
     collections::HashSet,
@@ -54,6 +55,7 @@ struct Gateway {
     classes: [Class; 3],
     marks: Vec<(u64, u64)>,
     grants: u64,
+    storm_s: u64,
 }
 
 type Shared = Rc<RefCell<Gateway>>;
@@ -97,6 +99,10 @@ impl Gateway {
         let counts = &mut self.classes[class];
         let delivery = hashed((token, mark.unwrap_or(0)));
         counts.tokens.insert(hashed((token, 0)));
+        if self.storm_s > 0 {
+            counts.throttled += 1;
+            return Verdict::Throttled;
+        }
         if token.starts_with(b"dead") {
             counts.dead += 1;
             return Verdict::Dead;
@@ -143,9 +149,9 @@ async fn push(gateway: Shared, request: Request<Incoming>) -> Result<Answer, hyp
     } else {
         return Ok(answer(404, ""));
     };
-    let (verdict, latency_ms) = {
+    let (verdict, latency_ms, retry_after_s) = {
         let mut gateway = gateway.borrow_mut();
-        (gateway.take(class, token, &body), gateway.classes[class].latency_ms)
+        (gateway.take(class, token, &body), gateway.classes[class].latency_ms, gateway.storm_s.max(1))
     };
     match latency_ms {
         0 => {}
@@ -155,7 +161,7 @@ async fn push(gateway: Shared, request: Request<Incoming>) -> Result<Answer, hyp
     Ok(match verdict {
         Verdict::Taken => taken(class, head.headers.get("apns-id").cloned()),
         Verdict::Dead => dead(class),
-        Verdict::Throttled => throttled(class),
+        Verdict::Throttled => throttled(class, retry_after_s),
     })
 }
 
@@ -184,13 +190,13 @@ fn dead(class: usize) -> Answer {
     }
 }
 
-fn throttled(class: usize) -> Answer {
+fn throttled(class: usize, retry_after_s: u64) -> Answer {
     let mut throttled = match class {
         0 => answer(429, r#"{"reason": "TooManyRequests"}"#),
         1 => answer(429, fcm_error(429, "RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED")),
         _ => answer(429, ""),
     };
-    throttled.headers_mut().insert("retry-after", hyper::header::HeaderValue::from_static("1"));
+    throttled.headers_mut().insert("retry-after", retry_after_s.into());
     throttled
 }
 
@@ -209,6 +215,11 @@ async fn admin(gateway: Shared, request: Request<Incoming>) -> Result<Answer, In
         }
         "/forget" => {
             gateway.marks.clear();
+            answer(200, "")
+        }
+        "/storm" => {
+            let asked = request.uri().query().and_then(|query| query.strip_prefix("seconds=")?.parse().ok());
+            gateway.storm_s = asked.unwrap_or(0);
             answer(200, "")
         }
         "/set" => {

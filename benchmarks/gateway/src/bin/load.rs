@@ -4,8 +4,9 @@
 //! `connections` (8) requests at once of `batch` (1) notifications each, to `users` (1000) in turn, until `count`
 //! notifications or `seconds` have passed; with `rate`, that many notifications a second, late or not: a request's
 //! latency counts from when it was due. `fields` is JSON to be added to each notification, such as `"dedup_window":0`,
-//! `{n}` in it is its number; `first` is the number of the first; `prefix` goes before the number of a user. `marks` is a file that is given, for
-//! each request, u64s (little-endian): first number, how many, µs since 1970 when due, and when answered.
+//! `{n}` in it is its number; `first` is the number of the first; `prefix` goes before the number of a user. With `body` it is requests with that
+//! body, `method` (POST) and `path`, in both of which `{n}` and `{user}` are numbers. All connections are open before the first
+//! request is due. `marks` is a file that is given, for each request that was taken, u64s (little-endian): first number, how many, µs since 1970 when due, and when answered.
 use std::{
     cell::{Cell, RefCell},
     collections::HashMap,
@@ -42,6 +43,9 @@ struct Order {
     fields: String,
     prefix: String,
     silent: bool,
+    method: String,
+    path: String,
+    body: String,
 }
 
 struct Course {
@@ -78,7 +82,7 @@ impl Course {
         let now = Instant::now();
         self.latencies_us.borrow_mut().push((now - due).as_micros() as u64);
         *self.statuses.borrow_mut().entry(status).or_default() += 1;
-        if status == 202 {
+        if (200..300).contains(&status) {
             self.marks.borrow_mut().extend([first, many, self.us(due), self.us(now)]);
         }
     }
@@ -115,8 +119,18 @@ fn request(order: &Order, first: u64, many: u64) -> String {
         body.push_str("]}");
     }
     let path = if order.batch == 1 { "/v1/notifications" } else { "/v1/notifications/batch" };
+    said(order, "POST", path, &body)
+}
+
+/// Whatever else is to be asked for, with its number and its user's.
+fn other_request(order: &Order, n: u64) -> String {
+    let filled = |text: &str| text.replace("{n}", &n.to_string()).replace("{user}", &(n % order.users).to_string());
+    said(order, &order.method, &filled(&order.path), &filled(&order.body))
+}
+
+fn said(order: &Order, method: &str, path: &str, body: &str) -> String {
     format!(
-        "POST {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        "{method} {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         order.address, order.key, body.len(),
     )
 }
@@ -142,15 +156,23 @@ async fn answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<u16, Box
     }
 }
 
-async fn run(course: Rc<Course>) -> Result<(), Box<dyn Error>> {
-    let mut stream = TcpStream::connect(&course.order.address).await?;
-    stream.set_nodelay(true)?;
+async fn connect(order: &Order) -> Result<Vec<TcpStream>, Box<dyn Error>> {
+    let mut streams = Vec::new();
+    for _ in 0..order.connections {
+        let stream = TcpStream::connect(&order.address).await?;
+        stream.set_nodelay(true)?;
+        streams.push(stream);
+    }
+    Ok(streams)
+}
+
+async fn run(course: Rc<Course>, mut stream: TcpStream) -> Result<(), Box<dyn Error>> {
     let mut buffer = Vec::with_capacity(1 << 16);
     while let Some((taken, many)) = course.take() {
         let due = course.due(taken);
         sleep_until(due.into()).await;
         let first = course.order.first + taken;
-        let asked = request(&course.order, first, many);
+        let asked = if course.order.body.is_empty() { request(&course.order, first, many) } else { other_request(&course.order, first) };
         loop {
             stream.write_all(asked.as_bytes()).await?;
             let status = answer(&mut stream, &mut buffer).await?;
@@ -202,6 +224,9 @@ fn order(arguments: Vec<String>) -> Result<(Order, Option<String>), Box<dyn Erro
         silent: fields.contains(r#""kind":"silent""#),
         fields: if fields.is_empty() { fields } else { format!(",{fields}") },
         prefix: value(&values, "prefix", "user-".to_owned())?,
+        method: value(&values, "method", "POST".to_owned())?,
+        path: value(&values, "path", String::new())?,
+        body: value(&values, "body", String::new())?,
     };
     if order.count == u64::MAX && order.seconds == f64::MAX {
         return Err("give count or seconds".into());
@@ -212,6 +237,7 @@ fn order(arguments: Vec<String>) -> Result<(Order, Option<String>), Box<dyn Erro
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let (order, marks_file) = order(env::args().skip(1).collect())?;
+    let streams = connect(&order).await?;
     let course = Rc::new(Course {
         order,
         next: Cell::new(0),
@@ -223,7 +249,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     });
     LocalSet::new()
         .run_until(async {
-            let runs: Vec<_> = (0..course.order.connections).map(|_| tokio::task::spawn_local(run(course.clone()))).collect();
+            let runs: Vec<_> = streams.into_iter().map(|stream| tokio::task::spawn_local(run(course.clone(), stream))).collect();
             for run in runs {
                 run.await??;
             }
