@@ -72,6 +72,11 @@ def begin(stack: BenchStack) -> str:
     return str(job["id"])
 
 
+def state(stack: BenchStack, job_id: str) -> str:
+    """Whether it is finished."""
+    return str(_asked(stack, "GET", f"/v1/bulk/{job_id}")["state"])
+
+
 def cancel(stack: BenchStack, job_id: str) -> None:
     """Send nothing more of it."""
     _asked(stack, "POST", f"/v1/bulk/{job_id}/cancel")
@@ -82,7 +87,7 @@ def _bulk(stack: BenchStack, before: int) -> Burst:
     answered = stack.gateway.total("accepted", "dead")
     job_id = begin(stack)
     per_s = steady_rate(stack, answered, USERS * DEVICES_PER_USER * 0.99)
-    while _asked(stack, "GET", f"/v1/bulk/{job_id}")["state"] != "finished":
+    while state(stack, job_id) != "finished":
         time.sleep(0.2)
     settled(stack, before + USERS)
     deliveries = stack.gateway.total("accepted", "dead") - answered

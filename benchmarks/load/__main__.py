@@ -10,7 +10,7 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.load import results, sustained
+from benchmarks.load import campaign, failover, flood, node, refresh, results, sustained, throttling, users
 from benchmarks.load.results import Result
 from benchmarks.load.setup import Setup
 from benchmarks.programs import MissingProgram, in_rust
@@ -18,6 +18,13 @@ from waypost.bench.rows import Row
 
 SCENARIOS: dict[str, Callable[[Setup], list[Row]]] = {
     sustained.NAME: sustained.run,
+    users.NAME: users.run,
+    refresh.NAME: refresh.run,
+    throttling.NAME: throttling.run,
+    campaign.NAME: campaign.run,
+    flood.NAME: flood.run,
+    failover.NAME: failover.run,
+    node.NAME: node.run,
 }
 
 

@@ -26,10 +26,12 @@ import uvloop
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
-AGAIN = {429, 503}
+NO_ANSWER = 0
+"""The status where the connection was closed instead."""
+AGAIN = {429, 503, NO_ANSWER}
 TAKEN = range(200, 300)
 REPEAT_AFTER_S = 0.05
-"""Seconds after which a request answered 429 or 503 is repeated, as a caller would."""
+"""Seconds after which a request answered 429 or 503 is repeated, or one without an answer, as a caller would."""
 
 
 class LoadPlan:
@@ -77,6 +79,8 @@ class LoadPlan:
                 if status not in AGAIN:
                     break
                 await asyncio.sleep(REPEAT_AFTER_S)
+                if status == NO_ANSWER:
+                    reader, writer = await self.connected()
         writer.close()
 
     def _request(self, first: int, many: int) -> bytes:
@@ -119,9 +123,12 @@ class LoadPlan:
 
 async def _status(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> int:
     """Ask, and read an answer with a Content-Length to its end."""
-    writer.write(request)
-    head = (await reader.readuntil(b"\r\n\r\n")).lower()
-    await reader.readexactly(int(head.partition(b"content-length:")[2].split(b"\r\n", 1)[0]))
+    try:
+        writer.write(request)
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        await reader.readexactly(int(head.partition(b"content-length:")[2].split(b"\r\n", 1)[0]))
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return NO_ANSWER
     return int(head[9:12])
 
 

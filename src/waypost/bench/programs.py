@@ -20,7 +20,8 @@ TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 TAKEN = {"200", "201", "202"}
 """The statuses of what was taken; 200 is for a repeat, where Waypost took it and answered 503 all the same."""
-ASKED_AGAIN = {"429", "503"}
+ASKED_AGAIN = {"0", "429", "503"}
+"""The statuses of what was asked again; 0 is no answer."""
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from waypost.bench.stores import FILE, Base, Stands, connected, embedded
 from waypost.lab import credentials
 from waypost.runtime.python import MODULE
 
+CONFIG = "waypost.yaml"
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -27,9 +28,17 @@ class BenchStack:
     """A gateway and a serving Waypost in a folder of their own."""
 
     def __init__(
-        self, programs: Programs, gateway: GatewayProgram, base: Base, pid: int, url: str, keys: dict[str, str]
+        self,
+        programs: Programs,
+        gateway: GatewayProgram,
+        base: Base,
+        config: Path,
+        pid: int,
+        url: str,
+        keys: dict[str, str],
     ) -> None:
         self._programs = programs
+        self.config = config
         self.gateway = gateway
         self.base = base
         self.url = url
@@ -85,8 +94,8 @@ def running(  # noqa: PLR0913 - each is one thing that a bench may ask of a stac
         credentials.write_missing(folder, "bench")
         other_side = exits.enter_context(gateway(programs, folder / credentials.SERVER))
         credentials.write_service_account(folder, "bench", f"{other_side.url}/token")
-        configuration = _configuration(folder, other_side.url, workers, apps) | base.settings
-        (folder / "waypost.yaml").write_text(yaml.safe_dump(configuration))
+        configuration = _configuration(folder, other_side.url, workers, dict.fromkeys(apps, base.app)) | base.settings
+        (folder / CONFIG).write_text(yaml.safe_dump(configuration))
         keys = {app: _key(folder, app) for app in apps}
         with connected(base.url) as connection:
             for app in apps:
@@ -94,10 +103,10 @@ def running(  # noqa: PLR0913 - each is one thing that a bench may ask of a stac
             register(connection, iphones(vips))
         history(folder / FILE)
         with _serving(folder, command) as (pid, url):
-            yield BenchStack(programs, other_side, base, pid, url, keys)
+            yield BenchStack(programs, other_side, base, folder / CONFIG, pid, url, keys)
 
 
-def _configuration(folder: Path, endpoint: str, workers: int, apps: tuple[str, ...]) -> dict[str, Any]:
+def _configuration(folder: Path, endpoint: str, workers: int, apps: dict[str, dict[str, Any]]) -> dict[str, Any]:
     trust = {"ca_file": str(folder / credentials.CA)}
     apns: dict[str, Any] = {"key_file": str(folder / credentials.APNS_KEY), "key_id": "ABCDE12345"}
     apns |= {"team_id": "FGHIJ67890", "topic": "com.example.demo", "endpoint": endpoint}
@@ -110,24 +119,28 @@ def _configuration(folder: Path, endpoint: str, workers: int, apps: tuple[str, .
         "workers": workers,
         "log": {"level": "warning"},
         "apps": {
-            app: {"apns": apns | trust, "fcm": fcm | trust, "webpush": push | trust, "rates": {"fcm": everything}}
-            for app in apps
+            app: {
+                "apns": apns | trust,
+                "fcm": fcm | trust,
+                "webpush": push | trust,
+                "rates": {"fcm": everything},
+                **more,
+            }
+            for app, more in apps.items()
         },
     }
 
 
 def _key(folder: Path, app: str) -> str:
     command = [*MODULE, "waypost.cli", "keys", "create", "--app", app, "--caller", "bench"]
-    made = subprocess.run(
-        [*command, "--config", str(folder / "waypost.yaml")], check=True, capture_output=True, text=True
-    )
+    made = subprocess.run([*command, "--config", str(folder / CONFIG)], check=True, capture_output=True, text=True)
     return made.stdout.strip().splitlines()[-1].strip()
 
 
 @contextmanager
 def _serving(folder: Path, module: Sequence[str]) -> Iterator[tuple[int, str]]:
     log = folder / "serve.log"
-    command = [*MODULE, *module, "serve", "--config", str(folder / "waypost.yaml"), "--json"]
+    command = [*MODULE, *module, "serve", "--config", str(folder / CONFIG), "--json"]
     with log.open("w") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
     assert process.stdout is not None
@@ -147,9 +160,10 @@ class StoreBalance:
 
     def __init__(self, stack: BenchStack) -> None:
         counted = "SELECT status, count(*) FROM {table} GROUP BY status"
+        to_gateways = "receipt WHERE channel IS NULL OR channel <> 'inapp'"  # what no gateway takes is not compared
         with connected(stack.base.url, read_only=True) as connection:
             self.notifications = dict(connection.execute(counted.format(table="notification")).fetchall())
-            self.receipts = dict(connection.execute(counted.format(table="receipt")).fetchall())
+            self.receipts = dict(connection.execute(counted.format(table=to_gateways)).fetchall())
 
     @property
     def accepted(self) -> int:

@@ -25,6 +25,8 @@ class Base:
     """The URL of each."""
     cpu_s: Callable[[], dict[str, float]] = dict
     """CPU seconds so far of each server, its children included."""
+    app: dict[str, Any] = field(default_factory=dict)
+    """Sections of each app, beside those of its providers."""
 
     @property
     def url(self) -> str:

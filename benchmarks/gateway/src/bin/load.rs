@@ -27,8 +27,10 @@ use tokio::{
     time::{sleep, sleep_until},
 };
 
-/// What is answered 429 or 503 is asked again, as a caller would.
+/// What is answered 429 or 503, or not at all, is asked again, as a caller would.
 const REPEAT_AFTER: Duration = Duration::from_millis(50);
+/// The status where the connection was closed instead.
+const NO_ANSWER: u16 = 0;
 
 struct Order {
     address: String,
@@ -159,11 +161,20 @@ async fn answer(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Result<u16, Box
 async fn connect(order: &Order) -> Result<Vec<TcpStream>, Box<dyn Error>> {
     let mut streams = Vec::new();
     for _ in 0..order.connections {
-        let stream = TcpStream::connect(&order.address).await?;
-        stream.set_nodelay(true)?;
-        streams.push(stream);
+        streams.push(open(order).await?);
     }
     Ok(streams)
+}
+
+async fn open(order: &Order) -> Result<TcpStream, Box<dyn Error>> {
+    let stream = TcpStream::connect(&order.address).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+async fn ask(stream: &mut TcpStream, asked: &str, buffer: &mut Vec<u8>) -> Result<u16, Box<dyn Error>> {
+    stream.write_all(asked.as_bytes()).await?;
+    answer(stream, buffer).await
 }
 
 async fn run(course: Rc<Course>, mut stream: TcpStream) -> Result<(), Box<dyn Error>> {
@@ -174,13 +185,15 @@ async fn run(course: Rc<Course>, mut stream: TcpStream) -> Result<(), Box<dyn Er
         let first = course.order.first + taken;
         let asked = if course.order.body.is_empty() { request(&course.order, first, many) } else { other_request(&course.order, first) };
         loop {
-            stream.write_all(asked.as_bytes()).await?;
-            let status = answer(&mut stream, &mut buffer).await?;
+            let status = ask(&mut stream, &asked, &mut buffer).await.unwrap_or(NO_ANSWER);
             course.answered(first, many, due, status);
-            if status != 429 && status != 503 {
+            if ![429, 503, NO_ANSWER].contains(&status) {
                 break;
             }
             sleep(REPEAT_AFTER).await;
+            if status == NO_ANSWER {
+                stream = open(&course.order).await?;
+            }
         }
     }
     Ok(())
