@@ -77,6 +77,12 @@ def state(stack: BenchStack, job_id: str) -> str:
     return str(_asked(stack, "GET", f"/v1/bulk/{job_id}")["state"])
 
 
+def waiting(stack: BenchStack, job_id: str) -> int:
+    """How many recipients were found and are not settled yet."""
+    counts = _asked(stack, "GET", f"/v1/bulk/{job_id}")["counts"]
+    return int(sum(counts.get(status, 0) for status in ("pending", "processing")))
+
+
 def cancel(stack: BenchStack, job_id: str) -> None:
     """Send nothing more of it."""
     _asked(stack, "POST", f"/v1/bulk/{job_id}/cancel")

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
 import pytest
 
+from scripts.plan import Figures, plan_of
 from tests.shows import shows
+from waypost.channels.apns.sender import ApnsSender
+from waypost.channels.apns.settings import ApnsSettings
+from waypost.channels.fcm.settings import FcmSettings
 from waypost.domain.bulk import PIECE, PIECES_LIMIT
+from waypost.domain.credential import CredentialId
+from waypost.domain.ids import AppId
 from waypost.entrypoints.live.settings import FeedSettings
 from waypost.pipeline.expand import WAITING_LIMIT
+from waypost.runtime.clock import SystemClock
+from waypost.telemetry import Silent
 
 INTERNALS = Path(__file__).parents[2] / "docs" / "internals"
 PAGE = (INTERNALS / "capacity.md").read_text(encoding="utf-8")
 PERFORMANCE = (INTERNALS / "performance.md").read_text(encoding="utf-8")
 UNITS = {"B": 1, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+APNS = ApnsSettings(key_file="none", key_id="ABCDE12345", team_id="FGHIJ67890", topic="com.example.demo")
 A_DAY = 100_000_000
 DEVICES_A_USER = 2.5
 
@@ -59,6 +69,38 @@ def test_rates_follow_from_a_hundred_million_a_day() -> None:
     assert [int(each.replace(",", "")) for each in said.groups()] == [
         pytest.approx(figure, rel=0.001) for figure in (average, tasks, average * 10, tasks * 10)
     ]
+
+
+@shows("S1-116", "S1-117")
+def test_what_providers_carry_follows_from_their_connections() -> None:
+    """Requirements S1-116, S1-117: what four dispatchers need, and what their settings open."""
+    plan = plan_of(Figures())
+    apns, fcm = (next(line for line in PAGE.splitlines() if line.startswith(f"| {name} |")) for name in ("APNs", "FCM"))
+    said = re.search(r"4 replicas, ([\d,]+) requests/s each, ([\d,]+) streams: (\d+) % used", apns)
+    assert said is not None
+    a_dispatcher, streams, used = (int(each.replace(",", "")) for each in said.groups())
+    opened = ApnsSender(CredentialId.of(AppId("demo"), "apns"), APNS, clock=SystemClock(), telemetry=Silent())
+    assert streams == opened.capabilities.max_in_flight == Figures().apns_streams
+    assert a_dispatcher == pytest.approx(plan.dispatcher_deliveries, rel=0.001)
+    assert used == round(100 * plan.apns_streams_used)
+    said = re.search(r"(\d+) groups of 500 a second, 100 in flight", fcm)
+    assert said is not None
+    assert int(said[1]) == round(plan.fcm_groups)
+    said = re.search(r"([\d,]+) messages/s each; 60 % of 28,930/s need (\d+) connections, five a machine", fcm)
+    assert said is not None
+    connections = math.ceil(0.6 * plan.peak_deliveries / plan.fcm_connection)
+    assert [int(each.replace(",", "")) for each in said.groups()] == [plan.fcm_connection, connections]
+    assert math.ceil(connections / 4) <= FcmSettings(service_account_file="none").connections
+
+
+def test_the_script_computes_the_plan_of_the_page() -> None:
+    """Rates, cores and receipts, for a hundred million a day and a hundred times as many."""
+    plan, large = plan_of(Figures()), plan_of(Figures(a_day=100 * A_DAY))
+    cores = re.search(r"\| SQLite: one machine.*?\| ([\d.]+) \|", PAGE)
+    assert cores is not None
+    assert plan.cores_at_peak == pytest.approx(float(cores[1]), abs=0.05)
+    assert f"{large.notifications:,.0f} notifications" in PAGE
+    assert f"{round(large.receipts_tb):,} TB" in PAGE
 
 
 @shows("S1-119")

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.senders.bench import SystemClock, fresh
+from tests.adapters.senders.holding import Held, HoldingConnection
 from tests.shows import shows
 from tests.unit.adapters.deliveries import IOS_TOKEN, delivery
-from waypost.bench.gateway import ReceivedCount, WaypostConnection
 from waypost.channels.apns.sender import ApnsSender
 from waypost.channels.apns.settings import ApnsSettings
 from waypost.channels.push import patience
@@ -29,50 +29,13 @@ IN_FLIGHT = CONNECTIONS * STREAMS
 PATIENCE_S = 600.0
 
 
-class Held:
-    """The requests that a gateway has and answers together, once they are all there."""
-
-    def __init__(self) -> None:
-        self.requests: list[tuple[HoldingConnection, int, bytes, bytes]] = []
-        self.received = ReceivedCount()
-
-    def answer(self) -> None:
-        """Answer all."""
-        for connection, stream, path, body in self.requests:
-            connection.answer_now(stream, path, body)
-
-
-class HoldingConnection(WaypostConnection):
-    """A connection that answers its first request, by which Waypost sees that it is of use, and holds the others."""
-
-    def __init__(self, held: Held) -> None:
-        super().__init__(held.received)
-        self._held = held
-        self._is_new = True
-
-    def _answer(self, stream: int, path: bytes, body: bytes, out: list[bytes]) -> None:
-        if self._is_new:
-            self._is_new = False
-            super()._answer(stream, path, body, out)
-            return
-        self._held.requests.append((self, stream, path, body))
-        if len(self._held.requests) == IN_FLIGHT:
-            self._held.answer()
-
-    def answer_now(self, stream: int, path: bytes, body: bytes) -> None:
-        """Answer a request that was held."""
-        out: list[bytes] = []
-        super()._answer(stream, path, body, out)
-        self._transport.write(b"".join(out))
-
-
-@shows("S1-87")
+@shows("S1-87", "S1-116")
 @pytest.mark.asyncio
 async def test_25_connections_carry_25_000_requests_at_once(credentials: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The gateway answers none of them before it has all; time is not what is tried."""
     monkeypatch.setattr(patience, "EXPECTED_S", PATIENCE_S)
     monkeypatch.setattr(patience, "ANSWER_BY_S", PATIENCE_S)
-    held, tls = Held(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    held, tls = Held(IN_FLIGHT), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(credentials / SERVER)
     tls.set_alpn_protocols(["h2"])
     server = await asyncio.get_running_loop().create_server(lambda: HoldingConnection(held), "127.0.0.1", 0, ssl=tls)

@@ -6,6 +6,7 @@ import pytest
 
 from tests.contract.bench import Bench, notification
 from tests.contract.stores import MemoryUnderTest
+from tests.shows import shows
 from tests.unit.domain.made import delivery
 from waypost.domain import settlement
 from waypost.domain.breaker import BreakerRules, BreakerState
@@ -115,3 +116,13 @@ async def test_what_others_parked_is_found_once_it_is_expected(gates: Gates) -> 
     lifted = await parked.lifted()
     assert "rate:normal/demo/gone" in lifted
     assert "rule:quiet" not in lifted, "what a rule put off ends at the time that it gave"
+
+
+@shows("S1-136")
+def test_a_lane_that_is_full_takes_no_room_of_another(gates: Gates) -> None:
+    """However many silent ones are in flight: visible ones may go as many as ever."""
+    silent, visible = gates.of(Lane.SILENT)[APNS], gates.of(Lane.NORMAL)[APNS]
+    before = visible.room()
+    while silent.admit(delivery()) is None:
+        assert silent.room() < before
+    assert (silent.room(), visible.room()) == (0, before)
