@@ -131,6 +131,7 @@ class Clients:
         self._host = stack.url.removeprefix("http://")
         asked = http.client.HTTPConnection(self._host)
         _post(stack, asked, "/v1/users/user-0/live-tickets", {})  # makes the secret
+        asked.close()
         with connected(stack.base.url, read_only=True) as connection:
             self._secret = bytes(connection.execute("SELECT secret FROM feed_secret").fetchone()[0])
         self._open: list[asyncio.WriteTransport] = []

@@ -73,5 +73,5 @@ def _rows(runs: dict[int, list[Seen]]) -> list[Row]:
             for times in (1, FLOOD)
         )
         what = f"visible, from due to the gateway, {name}: in the flood"
-        rows.append(row(NAME, what, flooded, "ms", f"{usual:.1f} usually, 1 time wanted", flooded / usual))
+        rows.append(row(NAME, what, flooded, "ms", f"{usual:.1f} usually, as before wanted", flooded / usual))
     return rows

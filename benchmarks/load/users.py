@@ -50,6 +50,14 @@ def _with_feeds(folder: Path, exits: ExitStack) -> Base:
 
 async def _measured(stack: BenchStack, setup: Setup) -> list[Row]:
     clients = Clients(stack)
+    try:
+        return await _at_once(stack, setup, clients)
+    finally:
+        clients.cut()
+        await asyncio.sleep(0)  # until they are closed
+
+
+async def _at_once(stack: BenchStack, setup: Setup, clients: Clients) -> list[Row]:
     alone_mib = stack.memory_mib()
     await clients.join(range(setup.users))
     watch = Watch(stack)
