@@ -19,6 +19,8 @@ NAME = "campaign"
 BESIDE_PER_S = 20
 VIPS = 500
 LOOK_S = 0.2
+BURST = 10_000_000
+"""Of S1-144, which is to be over in five minutes."""
 
 
 @dataclass
@@ -53,6 +55,7 @@ def run(setup: Setup) -> list[Row]:
             row(NAME, "users that wait, most", queue.most, "", f"after {queue.grew_s:.1f} s"),
             row(NAME, "users that wait, at its end", queue.last, "", f"after {queue.took_s:.1f} s"),
             row(NAME, "deliveries a second", per_s, "1/s"),
+            row(NAME, f"{BURST:,} deliveries would take", BURST / per_s / 60, "min", "5 wanted", BURST / per_s / 300),
             *(each for what, seen in answers for each in percentiles(NAME, what, seen.answered_ms)),
             *taken.rows(NAME),
             *balance(stack, NAME, before.submitted + meanwhile.submitted + setup.users + VIPS),

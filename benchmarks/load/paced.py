@@ -27,6 +27,8 @@ class Seen:
     """From when a request was due until it was accepted, sorted."""
     delivered_ms: Sequence[float]
     """From when a notification was due until the gateway had each of its requests to APNs and FCM, sorted."""
+    lasted_s: float
+    """From when the first was due until the gateway had the last request; 0 where that was not waited for."""
     refused: int
     """Answers 429 and 503, after each of which it was asked again."""
 
@@ -63,6 +65,7 @@ class Paced:
             seen["seconds"],
             sorted((at - due) / 1e3 for _, _, due, at in answers),
             sorted((at - due_us[mark]) / 1e3 for mark, at in came),
+            (max(at for _, at in came) - min(due_us.values())) / 1e6 if came else 0.0,
             sum(count for status, count in seen["statuses"].items() if status in ASKED_AGAIN),
         )
 

@@ -16,7 +16,7 @@ from waypost.bench.rows import Row
 ROOT: Final = Path(__file__).parents[2]
 FILE: Final = ROOT / "benchmarks" / "results" / "load.json"
 PAGE: Final = ROOT / "docs" / "internals" / "load.md"
-BEGIN: Final = "<!-- the report: `python -m benchmarks.load.results` writes it -->"
+BEGIN: Final = "<!-- the report: `python -m benchmarks.load --page` writes it -->"
 END: Final = "<!-- the end of the report -->"
 _HEAD: Final = "| what | seen | against | times |\n|---|---|---|---|"
 
@@ -73,7 +73,3 @@ def _line(row: Row) -> str:
     value = f"{row['value']:,.0f}" if abs(row["value"]) >= 100 else f"{row['value']:g}"
     ratio = "" if row["ratio"] is None else f"{row['ratio']:g}"
     return f"| {row['name']} | {value} {row['unit']}".rstrip() + f" | {row['against'] or ''} | {ratio} |"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), kept()), encoding="utf-8")

@@ -27,10 +27,12 @@ def run(setup: Setup) -> list[Row]:
         seen = load.seen(least=count)
         taken = watch.taken()
         per_s = seen.submitted / seen.seconds
+        sent_per_s = seen.submitted / seen.lasted_s
         wanted = f"{setup.per_s:,} wanted"
         return [
             row(NAME, f"accepted a second, for {setup.seconds:.0f} s", per_s, "1/s", wanted, per_s / setup.per_s),
-            row(NAME, "deliveries a second", taken.deliveries / seen.seconds, "1/s"),
+            row(NAME, "sent a second, until the last was", sent_per_s, "1/s", wanted, sent_per_s / setup.per_s),
+            row(NAME, "deliveries a second", taken.deliveries / seen.lasted_s, "1/s"),
             *seen.rows(NAME),
             *taken.rows(NAME),
             *balance(stack, NAME, warm_up + count),

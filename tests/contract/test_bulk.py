@@ -243,7 +243,7 @@ async def test_what_is_given_back_is_leased_again(bench: Bench) -> None:
     assert users_of(await leased(bench)) == USERS
 
 
-@shows("S1-119", "S1-120")
+@shows("S1-119", "S1-120", "S1-144")
 async def test_workers_share_a_job_and_take_over_from_a_dead_one(store: StoreUnderTest) -> None:
     workers = [Bench(store, worker) for worker in await store.open_workers(2)]
     await registered(workers[0], *USERS)

@@ -27,7 +27,7 @@ def test_every_request_of_the_kernel_is_answered(tmp_path: Path) -> None:
         assert server.total("accepted") == 1_000
 
 
-@shows("S1-11", "S1-13", "S1-108", "S1-130")
+@shows("S1-11", "S1-13", "S1-108", "S1-109", "S1-130")
 @pytest.mark.timeout(600)
 def test_the_ledger_balances_after_a_run(table: AddRow) -> None:
     """Dead and throttled devices too: the burst compares store and gateway; then each mark is found at the gateway."""

@@ -165,7 +165,7 @@ def test_a_job_is_never_faster_than_its_rate(rate: int, looks: list[int]) -> Non
             assert within <= rate * (end - start) / SECOND_MS + rate + 1
 
 
-@shows("S2-07")
+@shows("S1-144", "S2-07")
 def test_a_rate_is_spread_over_the_second() -> None:
     """Looked at every ten milliseconds: ten portions, not one."""
     pace = JobPace(1_000, Instant(0))
