@@ -29,7 +29,7 @@ EVERY_S = 60.0
 
 
 class Looked(dict[NotificationId, Instant]):
-    """When the first pass of each erasure over all files began: its next ones, every two seconds, look at the rest."""
+    """The times when erasures began to look at all files: their next passes, every two seconds, look at newer ones."""
 
     limit: Final = 10_000
 
