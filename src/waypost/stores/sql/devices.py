@@ -33,7 +33,7 @@ ORDER BY registered_at DESC, device_id
 """  # noqa: S608 - a list of columns
 _WITH_TOKEN = f"SELECT {DEVICE} FROM device WHERE app = ? AND token_hash = ? AND active = 1"  # noqa: S608 - columns
 _WITH_CONTACT = f"""\
-SELECT {DEVICE} FROM device
+SELECT {DEVICE} FROM device INDEXED BY device_contact
 WHERE app = ? AND token = ? AND active = 1 AND platform IN ('email', 'phone')
 ORDER BY user_id, device_id LIMIT ?
 """  # noqa: S608 - a list of columns

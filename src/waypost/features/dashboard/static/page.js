@@ -21,7 +21,7 @@ function drawGraph() {
     return;
   }
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line") }, ticks: { stroke: colour("--line") } };
+  const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 } };
   const line = (label, name, more = {}) => ({ label, stroke: colour(name), width: 2, ...more });
   const width = () => Math.max(200, place.clientWidth - 26);
   graph = new window.uPlot({
