@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from hashlib import sha256
+
 import pytest
 
 from waypost.config import AppSettings, Config
@@ -10,7 +13,7 @@ from waypost.entrypoints.rest.settings import RestSettings
 from waypost.features.dashboard.admittance import is_cross_site, is_from_here, is_served
 from waypost.features.dashboard.figures import Samples, parse, quantile
 from waypost.features.dashboard.pages.settings import settings_of
-from waypost.features.dashboard.rendering import amount, moment, render, seconds, status
+from waypost.features.dashboard.rendering import STATIC, amount, moment, render, seconds, status
 from waypost.features.dashboard.settings import DashboardSettings
 from waypost.runtime.listening import Listen
 from waypost.stores.sql.settings import SqlSettings
@@ -135,3 +138,9 @@ def test_settings_are_told_with_their_source_and_without_secrets() -> None:
     assert (told["store.url"].value, told["store.url"].source) == ("postgresql://db.example/waypost", "file")
     assert (told["dashboard.enabled"].value, told["dashboard.enabled"].source) == ("false", "file")
     assert told["rest.body_limit_bytes"].source == "default"
+
+
+def test_what_others_wrote_is_as_it_was_published() -> None:
+    told = dict(re.findall(r"^\| `([^`]+)` .*`([0-9a-f]{64})` \|$", (STATIC / "VENDORED.md").read_text(), re.MULTILINE))
+    assert set(told) == {"htmx.js", "uplot.js", "uplot.css"}
+    assert {name: sha256((STATIC / name).read_bytes()).hexdigest() for name in told} == told
