@@ -195,6 +195,22 @@ async def test_alerts_are_listed_with_details_and_retried_or_resolved() -> None:
         assert made[0] in (await here.get("/dashboard/demo/alerts", params={"all": "1"})).text
 
 
+async def test_a_notification_is_cancelled_and_retried_from_its_story() -> None:
+    async with dashboard() as (service, caller, here):
+        failed, waiting = await _dead(service, caller, "ann", "Gone"), await _sent(caller, "bob")
+        for one, button, other in ((failed, "Retry what failed", "Cancel…"), (waiting, "Cancel…", "Retry what failed")):
+            page = (await here.get(f"/dashboard/demo/events/{one}")).text
+            assert button in page and other not in page
+        assert "not sent any more" in (await _posted(here, f"/events/{waiting}/ask-cancel")).text
+        done = await _posted(here, f"/events/{waiting}/cancel")
+        assert "It is cancelled." in (await here.get(done.headers["location"])).text
+        assert (await _posted(here, f"/events/{failed}/retry")).status_code == 303
+        assert [await _status(caller, one) for one in (failed, waiting)] == [("processing", 2), ("cancelled", 1)]
+        assert (await _posted(here, f"/events/{failed}/retry")).status_code == 409
+        acts = {(each["by"], each["act"]) for each in (await caller.get("/v1/audit")).json()["items"]}
+        assert acts == {("dashboard:local", "notification.cancelled"), ("dashboard:local", "notification.replayed")}
+
+
 METRICS = b"""\
 waypost_attempts_total{app="demo",lane="low",outcome="taken",provider="fcm"} 3.0
 waypost_attempts_total{app="demo",lane="low",outcome="refused",provider="fcm"} 1.0

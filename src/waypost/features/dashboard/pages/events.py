@@ -15,7 +15,7 @@ from waypost.domain.ids import NotificationId, UserId, created_at, first_id_at, 
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant, from_datetime
 from waypost.entrypoints.rest import cursors
-from waypost.features.dashboard.desk import Desk, redirect
+from waypost.features.dashboard.desk import Asking, Desk, redirect
 from waypost.features.dashboard.handling import acts, shows
 from waypost.features.dashboard.looking import Looked, look
 from waypost.features.dashboard.operators import Right
@@ -26,6 +26,8 @@ from waypost.ports.views import HistoryQuery, NotificationRecord
 _USERS: Final = 20
 """How many users with the same address are listed."""
 _ID_CHARS: Final = 36
+_RETRIED: Final = frozenset({"failed", "partial", "expired", "unknown"})
+"""The statuses of which something can be tried again."""
 
 
 class Wanted(Struct, frozen=True):
@@ -84,9 +86,36 @@ async def message(desk: Desk) -> Response[bytes]:
     return await _story(desk, shows_content=True)
 
 
+@acts("/events/{id:str}/ask-cancel", Right.OPERATE)
+async def ask_cancel(desk: Desk) -> Response[bytes]:
+    """Say what cancelling does, and ask whether it is meant."""
+    path = f"/events/{desk.part('id')}"
+    what = [
+        "What waits of it is not sent any more: its time, retries, and deliveries that are held back.",
+        "What a provider has by now stays where it is; an attempt that is under way is its last.",
+    ]
+    return desk.confirm(Asking("Cancel it?", what, "Cancel it", f"{path}/cancel", dangerous=True, back=path))
+
+
+@acts("/events/{id:str}/cancel", Right.OPERATE)
+async def cancel(desk: Desk) -> Response[bytes]:
+    """Take back what waits of a notification."""
+    answer = await desk.ask("POST", "/v1/notifications/{}/cancel", desk.part("id"))
+    is_over = answer["result"] == "cancelled"
+    said = "It is cancelled." if is_over else "It is being sent now; no attempt is made after the present one."
+    return desk.done(said, f"/events/{desk.part('id')}")
+
+
+@acts("/events/{id:str}/retry", Right.OPERATE)
+async def retry(desk: Desk) -> Response[bytes]:
+    """Begin a new round for what failed, expired, or is not known of a notification."""
+    await desk.ask("POST", "/v1/notifications/{}/replay", desk.part("id"))
+    return desk.done("A new round has begun.", f"/events/{desk.part('id')}")
+
+
 async def _story(desk: Desk, *, shows_content: bool) -> Response[bytes]:
     story = await desk.ask("GET", "/v1/notifications/{}", desk.part("id"))
-    return desk.show("event.html", story=story, shows_content=shows_content, fields=_fields(story))
+    return desk.show("event.html", story=story, shows_content=shows_content, fields=_fields(story), retried=_RETRIED)
 
 
 def _fields(story: dict[str, Any]) -> list[tuple[str, Any]]:
@@ -146,4 +175,4 @@ async def _search(desk: Desk, wanted: Wanted) -> Looked[NotificationRecord, Noti
     )
 
 
-PAGE = Page("events", "Events", [events, event, message])
+PAGE = Page("events", "Events", [events, event, message, ask_cancel, cancel, retry])
