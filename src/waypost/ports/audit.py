@@ -48,6 +48,7 @@ class Act(StrEnum):
     TEMPLATE_WRITTEN = "template.written"
     TEMPLATE_PUBLISHED = "template.published"
     TEMPLATE_RETIRED = "template.retired"
+    TEMPLATE_TRIED = "template.tried"
     ALERT_RETRIED = "alert.retried"
     ALERT_RESOLVED = "alert.resolved"
     TOPIC_PUT = "topic.put"

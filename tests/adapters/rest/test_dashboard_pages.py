@@ -233,6 +233,7 @@ async def test_a_template_is_written_previewed_published_and_tried(monkeypatch: 
         assert await _record(caller) == [
             ("template.written", "shipped"),
             ("template.published", "shipped 1"),
+            ("template.tried", "shipped 1"),
             ("template.retired", "shipped"),
         ]
 

@@ -111,12 +111,8 @@ async def order_campaign(desk: Desk) -> Response[bytes]:
         found = await desk.ask("GET", "/v1/campaigns/{}", name)
         what, button = _ASKED[order]
         said = [what.format(audience=audience_of(found))]
-        dangerous = order == "cancel"
-        return desk.confirm(
-            Asking(
-                f"{order.capitalize()} {name}?", said, button, f"{here}/{order}", (("sure", "yes"),), dangerous, here
-            )
-        )
+        title, sure = f"{order.capitalize()} {name}?", (("sure", "yes"),)
+        return desk.confirm(Asking(title, said, button, f"{here}/{order}", sure, order == "cancel", here))
     body = {"at": _moment(desk)} if order == "schedule" else None
     await desk.ask("POST", f"/v1/campaigns/{{}}/{order}", name, body=body)
     return desk.done(_DONE[order], here)

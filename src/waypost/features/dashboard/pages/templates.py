@@ -14,6 +14,7 @@ from waypost.features.dashboard.desk import Asking, Desk
 from waypost.features.dashboard.handling import acts, shows
 from waypost.features.dashboard.operators import Right
 from waypost.features.dashboard.site import Page
+from waypost.ports.audit import Act
 
 _SHOWN: Final = 50
 _EXAMPLE: Final = """{
@@ -121,6 +122,7 @@ async def try_template(desk: Desk) -> Response[bytes]:
     }
     if locale := desk.form.get("locale", "").strip():
         body["locale"] = locale
+    await desk.record(Act.TEMPLATE_TRIED, [f"{name} {version}"])
     told = await desk.ask("POST", "/v1/notifications", body=body)
     return desk.done("Sent as a test: this is what becomes of it.", f"/events/{told['id']}")
 
