@@ -41,6 +41,7 @@ from waypost.features.archive.parts import archive_of, files_of
 from waypost.features.archive.settings import ArchiveSettings
 from waypost.ports.feed import Mark, NewEntry
 from waypost.ports.recovery import Alert
+from waypost.stores.sql.accounts import Account, NewSession
 from waypost.stores.sql.contact_proofs import Asked, Contact
 from waypost.stores.sql.digests import Merging
 from waypost.stores.sql.webhook_queue import WebhookEvent
@@ -206,6 +207,11 @@ async def is_archived(bench: Bench, store: SqlUnderTest, made: Notification) -> 
 async def is_measured(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:
     """Its size says nothing of anybody."""
     await store.ground_of(bench.worker).store.store_sizes.note(bench.now)
+async def watches(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:
+    """People at the dashboard are no users of an app: nothing of hers is in their accounts."""
+    accounts = store.ground_of(bench.worker).store.accounts
+    await accounts.put(Account("operator", "viewer", "a hash", None, bench.now))
+    await accounts.begin(NewSession(b"t" * 32, "operator", bench.now, later(bench.now, 1)))
     return set()
 
 
@@ -235,4 +241,5 @@ PUTS: Final[Mapping[str, Put | str]] = {
     "segments": is_chosen,
     "growth": is_measured,
     "dashboard": "it shows what is there, and keeps nothing",
+    "dashboard": watches,
 }

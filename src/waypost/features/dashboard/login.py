@@ -54,7 +54,7 @@ class AccountGate:
 
 
 class Entered(Struct, frozen=True):
-    """What somebody entered."""
+    """Entries of the form: name, password, code, and where to go on."""
 
     name: str
     password: str

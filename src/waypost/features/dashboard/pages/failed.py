@@ -32,7 +32,7 @@ _WHAT: Final = (
 
 
 class Filter(Struct, frozen=True):
-    """What is chosen of the dead letters."""
+    """A choice among the dead letters."""
 
     code: str | None
     user: str | None
