@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from msgspec.structs import replace
 
 from waypost.domain.content import Content
 from waypost.domain.delivery import Receipt
-from waypost.domain.ids import NotificationId, first_id_at
+from waypost.domain.ids import first_id_at
 from waypost.domain.time import Instant, later
 from waypost.features.archive.files import ABANDONED_MS, Files
 from waypost.ports.archive import ArchiveFile
 from waypost.ports.erasure import ERASED_DEVICE, Erasure
 from waypost.ports.views import NotificationDetail
-from waypost.stores.sql.archive import SqlArchive
-
-PAGE: Final = 500
-
-
-async def holds(manifest: SqlArchive, erasure: Erasure) -> bool:
-    """Tell whether any file may have rows of the user."""
-    return bool(await _files_of(manifest, erasure))
 
 
 async def erase(files: Files, erasure: Erasure, *, deletes: bool, since: Instant | None = None) -> None:
@@ -33,21 +23,12 @@ async def erase(files: Files, erasure: Erasure, *, deletes: bool, since: Instant
     await files.tidy()
     manifest = files.manifest
     found = (
-        await _files_of(manifest, erasure)
+        await manifest.of_user(erasure.app, erasure.user_id, erasure.asked_at)
         if since is None
         else await manifest.written_since(erasure.app, erasure.user_id, later(since, -ABANDONED_MS))
     )
     for file in found:
         await _clear(files, file, erasure, deletes=deletes)
-
-
-async def _files_of(manifest: SqlArchive, erasure: Erasure) -> list[ArchiveFile]:
-    found: list[ArchiveFile] = []
-    before: NotificationId | None = first_id_at(later(erasure.asked_at, 1))
-    while before is not None:
-        page, before = await manifest.newest(erasure.app, erasure.user_id, before, PAGE)
-        found += page
-    return found
 
 
 async def _clear(files: Files, file: ArchiveFile, erasure: Erasure, *, deletes: bool) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from waypost.domain.errors import ConfigurationError, Unavailable
+from waypost.domain.errors import ConfigurationError, ErrorCode, Unavailable
 from waypost.domain.ids import NotificationId
 from waypost.domain.time import DAY_MS, Instant, later
 from waypost.features.archive.settings import ArchiveSettings, archives
@@ -89,7 +89,8 @@ async def move(ground: Ground) -> None:
     try:
         moved = await move_old(files_of(ground), before)
     except Unavailable as away:
-        ground.telemetry.event(Event.ARCHIVE_AWAY, code=away.code, why=str(away))
+        if away.code is ErrorCode.ARCHIVE_AWAY:  # the store reports its own outage
+            ground.telemetry.event(Event.ARCHIVE_AWAY, code=away.code, why=str(away))
         raise
     if moved:
         ground.telemetry.event(Event.ARCHIVE_DONE, notifications=moved)
@@ -98,15 +99,15 @@ async def move(ground: Ground) -> None:
 
 async def erase(ground: Ground, erasure: Erasure) -> None:
     """Take the user out of the archive's files."""
-    if not await ground.store.archive.all(n=1):
+    manifest = ground.store.archive
+    if not await manifest.all(n=1):
         return
-    from waypost.features.archive.erasing import erase as clear  # noqa: PLC0415 - as above
-    from waypost.features.archive.erasing import holds  # noqa: PLC0415 - as above
-
     if not archives(ground.config):
-        if await holds(ground.store.archive, erasure):
+        if await manifest.of_user(erasure.app, erasure.user_id, erasure.asked_at):
             raise Unreached
         return
+    from waypost.features.archive.erasing import erase as clear  # noqa: PLC0415 - as above
+
     looked: Looked = Looked() if ground.memory is None else ground.memory.setdefault(Looked, Looked())
     now, since = ground.clock.now(), looked.get(erasure.id)
     deletes = ground.config.retention.erased == "delete"

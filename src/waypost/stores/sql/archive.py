@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from waypost.domain.delivery import Receipt
 from waypost.domain.ids import AppId, NotificationId, UserId, created_at, first_id_at
-from waypost.domain.time import Instant
+from waypost.domain.time import Instant, later
 from waypost.ports.archive import ArchiveFile
 from waypost.ports.clock import Clock
 from waypost.ports.views import Marked, NotificationDetail
@@ -48,6 +48,7 @@ TODO: Final = AddedTable(
 HASH: Final = 4
 """Bytes of the hash by which a file knows its users: of two users one in four thousand million has the other's."""
 _COLUMNS = "app, first_id, last_id, path, n, size, sha256, layout, written_at"
+_PAGE = 500
 _LAST_ID = NotificationId(b"\xff" * 16)
 
 _OLDEST = "SELECT id, app FROM notification WHERE id < ? AND finished_at < ? ORDER BY id LIMIT 1"
@@ -155,6 +156,15 @@ class SqlArchive:
         """
         asked = (app, before or _LAST_ID, n)
         return await self._database.read(lambda connection: _newest(connection, asked, user_id))
+
+    async def of_user(self, app: AppId, user_id: UserId, until: Instant) -> list[ArchiveFile]:
+        """List all files of an app that can have what the user was told until then."""
+        found: list[ArchiveFile] = []
+        before: NotificationId | None = first_id_at(later(until, 1))
+        while before is not None:
+            page, before = await self.newest(app, user_id, before, _PAGE)
+            found += page
+        return found
 
     async def written_since(self, app: AppId, user_id: UserId, since: Instant) -> list[ArchiveFile]:
         """List the files of an app written at *since* or later that can have the user."""
