@@ -240,6 +240,5 @@ PUTS: Final[Mapping[str, Put | str]] = {
     "topics": subscribes,
     "segments": is_chosen,
     "growth": is_measured,
-    "dashboard": "it shows what is there, and keeps nothing",
     "dashboard": watches,
 }

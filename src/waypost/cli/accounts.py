@@ -116,7 +116,8 @@ def list_(config_path: Path | None, as_json: bool) -> None:
 @accounts.command()
 @click.argument("name")
 @config_option
-def remove(name: str, config_path: Path | None) -> None:
+@as_json_option
+def remove(name: str, config_path: Path | None, as_json: bool) -> None:
     """Remove an account; whoever is logged in with it is not any more.
 
     \b
@@ -128,13 +129,17 @@ def remove(name: str, config_path: Path | None) -> None:
     config, _ = read_config(config_path)
     if not asyncio.run(remove_account(config, name)):
         raise click.ClickException(f"there is no account {name}")
-    click.echo(f"{name} is removed")
+    if as_json:
+        print_json({"removed": name})
+    else:
+        click.echo(f"{name} is removed")
 
 
 @accounts.command()
 @click.argument("name")
 @config_option
-def logout(name: str, config_path: Path | None) -> None:
+@as_json_option
+def logout(name: str, config_path: Path | None, as_json: bool) -> None:
     """End every session of an account, at once.
 
     \b
@@ -145,4 +150,7 @@ def logout(name: str, config_path: Path | None) -> None:
 
     config, _ = read_config(config_path)
     ended = asyncio.run(end_sessions(config, name))
-    click.echo(f"{ended} session{'' if ended == 1 else 's'} ended")
+    if as_json:
+        print_json({"ended": ended})
+    else:
+        click.echo(f"{ended} session{'' if ended == 1 else 's'} ended")
