@@ -207,6 +207,9 @@ async def is_archived(bench: Bench, store: SqlUnderTest, made: Notification) -> 
 async def is_measured(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:
     """Its size says nothing of anybody."""
     await store.ground_of(bench.worker).store.store_sizes.note(bench.now)
+    return set()
+
+
 async def watches(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:
     """People at the dashboard are no users of an app: nothing of hers is in their accounts."""
     accounts = store.ground_of(bench.worker).store.accounts
