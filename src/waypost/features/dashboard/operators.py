@@ -37,7 +37,7 @@ class Role(StrEnum):
 
 RIGHTS: Final[Mapping[Role, frozenset[Right]]] = {
     Role.VIEWER: frozenset({Right.READ}),
-    Role.OPERATOR: frozenset({Right.READ, Right.MESSAGES, Right.OPERATE}),
+    Role.OPERATOR: frozenset({Right.READ, Right.MESSAGES, Right.OPERATE, Right.CAMPAIGN}),
     Role.CAMPAIGNER: frozenset({Right.READ, Right.CAMPAIGN}),
     Role.ADMIN: frozenset(Right),
 }
