@@ -44,6 +44,8 @@ def test_accounts_are_made_listed_reset_and_removed(config: str) -> None:
     again = json.loads(_run(config, "reset", "ann", "--json").stdout)
     assert again["password"] != made["password"] and again["role"] == "operator"
     assert _run(config, "logout", "ann").stdout == "0 sessions ended\n"
+    assert json.loads(_run(config, "logout", "ann", "--json").stdout) == {"ended": 0}
+    assert json.loads(_run(config, "remove", "screen", "--json").stdout) == {"removed": "screen"}
     assert _run(config, "remove", "ann").exit_code == 0 and _run(config, "remove", "ann").exit_code == 1
     assert _run(config, "reset", "ann").exit_code == 1
     assert _run(config, "create", "an n", "--role", "viewer").exit_code == 2
