@@ -11,7 +11,9 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Final
 
-DAY_S: Final = 86_400
+from scripts.sizing import DAY_S, STACKS
+
+_SQLITE: Final = STACKS["sqlite"]
 FCM_GROUP: Final = 500
 FEW: Final = 100
 """Below which a figure is printed with decimals."""
@@ -27,11 +29,11 @@ class Figures:
     """Of a user."""
     peak: float = 10.0
     """Times the average."""
-    cpu_us: float = 72.0
+    cpu_us: float = _SQLITE.cpu_us
     """Waypost's CPU of a delivery."""
-    servers_us: float = 0.0
+    servers_us: float = _SQLITE.servers_us
     """That of the store's servers."""
-    receipt_bytes: float = 152.0
+    receipt_bytes: float = _SQLITE.receipt_bytes
     kept_days: float = 90.0
     answer_ms: float = 100.0
     """The time that a provider takes for an answer."""
