@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
+import msgspec
 import pytest
 import pytest_asyncio
 from msgspec.structs import replace
@@ -19,6 +21,7 @@ from waypost.domain.schedule import Claimed, Schedule, ScheduleStatus, awaiting,
 from waypost.domain.time import DAY_MS, HOUR_MS, MINUTE_MS, Instant, isoformat, later
 from waypost.features.parts import Ground
 from waypost.features.schedules.sending import IN_DOUBT, send_due
+from waypost.stores.sql.transaction import OperationKind, Transaction
 
 pytestmark = pytest.mark.asyncio
 
@@ -160,7 +163,7 @@ async def test_of_two_who_write_the_second_is_told(bench: Bench) -> None:
     assert stopped is not None
     assert await schedules.replace(made, made, bench.now) is None
     assert (await found(ground)) == stopped
-    assert await schedules.due(later(bench.now, 365 * DAY_MS), None, 10) == []
+    assert [page async for page in schedules.due(later(bench.now, 365 * DAY_MS), 10)] == []
     assert await schedules.remove(APP, "weekly")
     assert not await schedules.remove(APP, "weekly")
     assert await schedules.replace(stopped, made, bench.now) is None
@@ -179,9 +182,22 @@ async def test_the_soonest_is_found_first_by_an_index(bench: Bench) -> None:
     ground = await begin(bench, replace(weekly(bench), due_at=Instant(3)))
     for name, at in (("b", 2), ("a", 2), ("c", 1), ("late", 9)):
         await ground.store.schedules.add(replace(weekly(bench, name), due_at=Instant(at)), bench.now)
-    first = await ground.store.schedules.due(Instant(3), None, 2)
-    rest = await ground.store.schedules.due(Instant(3), first[-1], 5)
-    assert [each.name for each in (*first, *rest)] == ["c", "a", "b", "weekly"]
+    pages = [[each.name for each in page] async for page in ground.store.schedules.due(Instant(3), 2)]
+    assert pages == [["c", "a"], ["b", "weekly"]]
+
+
+async def test_a_row_that_only_a_newer_version_can_read_stops_none_beside_it(bench: Bench) -> None:
+    ground = await begin(bench, replace(weekly(bench), due_at=Instant(3)))
+    newer = msgspec.msgpack.encode({"name": "newer", "status": "dreaming"})
+
+    def write(transaction: Transaction, _: Sequence[None]) -> list[None]:
+        transaction.connection.execute("UPDATE schedule SET body = ?", (newer,))
+        return [None]
+
+    await ground.store.database.commits.submit(OperationKind("write_newer", write, durable=True), None)
+    await ground.store.schedules.add(replace(weekly(bench, "late"), due_at=Instant(4)), bench.now)
+    pages = [[each.name for each in page] async for page in ground.store.schedules.due(Instant(9), 1)]
+    assert pages == [[], ["late"]]
 
 
 async def test_what_cannot_be_read_here_waits_and_the_others_go_on(bench: Bench) -> None:

@@ -37,10 +37,9 @@ _bulk: Final = msgspec.json.Decoder(BulkSubmission)
 
 async def send_due(ground: Ground) -> None:
     """Submit what is due, page by page, until nothing is."""
-    now, last = ground.clock.now(), None
-    while page := await ground.store.schedules.due(now, last, PAGE):
+    now = ground.clock.now()
+    async for page in ground.store.schedules.due(now, PAGE):
         await _send_page(ground, [each for each in page if each.app in ground.config.apps], now)
-        last = page[-1]
 
 
 async def _send_page(ground: Ground, page: Sequence[Schedule], now: Instant) -> None:

@@ -39,10 +39,9 @@ _Zones = Mapping[tuple[AppId, UserId], ChosenZone]
 
 async def move_due(ground: Ground) -> None:
     """Move on every member whose step is due, page by page, until none is."""
-    now, last = ground.clock.now(), None
-    while page := await ground.store.series.due(now, last, PAGE):
+    now = ground.clock.now()
+    async for page in ground.store.series.due(now, PAGE):
         await _move_page(ground, [each for each in page if each.app in ground.config.apps], now)
-        last = page[-1]
 
 
 async def _move_page(ground: Ground, page: Sequence[Member], now: Instant) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -16,6 +17,8 @@ from waypost.domain.personal import personalised
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.domain.waits import Wait
 from waypost.stores.sql.driver import Connection, Row
+
+T = TypeVar("T")
 
 NOTIFICATION = (
     "notification.id, app, caller, user_id, body, created_at, expires_at, ttl_ms, lane, kind, urgency, guarantee,"
@@ -237,6 +240,15 @@ def drawn(connection: Connection, most: int) -> Callable[[int], Sequence[int]]:
 def seqs(connection: Connection, count: int) -> Sequence[int]:
     """Draw *count* new numbers of notifications."""
     return drawn(connection, count)(count)
+
+
+def readable(decode: Callable[[bytes], T], rows: Sequence[Row]) -> list[T]:
+    """Decode the first column of *rows*, without those that say what only a newer version knows: they are its own."""
+    found: list[T] = []
+    for row in rows:
+        with suppress(msgspec.ValidationError):
+            found.append(decode(row[0]))
+    return found
 
 
 def select_in(connection: Connection, sql: str, keys: Sequence[Any]) -> Iterator[Row]:

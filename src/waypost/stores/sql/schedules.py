@@ -5,7 +5,7 @@ schedule   (app, name) what it is, in ``body``; (due_at, …) what is due, soone
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 import msgspec
@@ -16,6 +16,7 @@ from waypost.domain.time import Instant
 from waypost.stores.sql.added import AddedTable
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Connection, Row
+from waypost.stores.sql.rows import readable
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
 SCHEDULE: Final = AddedTable(
@@ -37,7 +38,8 @@ WHERE app = ? AND name = ? AND version = ?
 _FIND: Final = "SELECT body FROM schedule WHERE app = ? AND name = ?"
 _LIST: Final = "SELECT body FROM schedule WHERE app = ? AND name > ? ORDER BY name LIMIT ?"
 _DUE: Final = """\
-SELECT body FROM schedule WHERE due_at <= ? AND (due_at, app, name) > (?, ?, ?) ORDER BY due_at, app, name LIMIT ?
+SELECT body, due_at, app, name FROM schedule
+WHERE due_at <= ? AND (due_at, app, name) > (?, ?, ?) ORDER BY due_at, app, name LIMIT ?
 """
 _REMOVE: Final = "DELETE FROM schedule WHERE app = ? AND name = ?"
 _ERASE: Final = "DELETE FROM schedule WHERE app = ? AND user_id = ? AND changed_at <= ?"
@@ -76,10 +78,12 @@ class SqlSchedules:
         """List at most *n* schedules of an app, by name, after one."""
         return await self._rows(_LIST, (app, after, n))
 
-    async def due(self, now: Instant, after: Schedule | None, n: int) -> list[Schedule]:
-        """List at most *n* of those that are due or claimed, soonest first, after one."""
-        place = (0, "", "") if after is None else (after.due_at or 0, after.app, after.name)
-        return await self._rows(_DUE, (now, *place, n))
+    async def due(self, now: Instant, n: int) -> AsyncIterator[list[Schedule]]:
+        """Yield those that are due or claimed, soonest first, in pages of at most *n*; see ``readable``."""
+        place: Row = (0, "", "")
+        while rows := await self._fetch(_DUE, (now, *place, n)):
+            place = rows[-1][1:]
+            yield readable(_decode, rows)
 
     async def remove(self, app: AppId, name: str) -> bool:
         """Remove a schedule; False where there is none."""
@@ -94,8 +98,10 @@ class SqlSchedules:
         return await self._database.commits.submit(_DROPPING, (before, page))
 
     async def _rows(self, sql: str, bound: Row) -> list[Schedule]:
-        rows = await self._database.read(lambda connection: connection.execute(sql, bound).fetchall())
-        return [_decode(row[0]) for row in rows]
+        return [_decode(row[0]) for row in await self._fetch(sql, bound)]
+
+    async def _fetch(self, sql: str, bound: Row) -> list[Row]:
+        return await self._database.read(lambda connection: connection.execute(sql, bound).fetchall())
 
 
 def _row(schedule: Schedule, now: Instant) -> Row:

@@ -7,7 +7,7 @@ series_member    (app, name, user_id) where a member is, in ``body``; (due_at, â
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from functools import partial, reduce
 from typing import Final, Protocol
 
@@ -21,6 +21,7 @@ from waypost.domain.time import Instant
 from waypost.stores.sql.added import AddedTable
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Connection, Row
+from waypost.stores.sql.rows import readable
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
 VERSION: Final = AddedTable(
@@ -73,7 +74,8 @@ _MEMBERS: Final = """\
 SELECT body FROM series_member WHERE app = ? AND name = ? AND user_id > ? ORDER BY user_id LIMIT ?
 """
 _DUE: Final = """\
-SELECT body FROM series_member WHERE due_at <= ? AND (due_at, app, name, user_id) > (?, ?, ?, ?)
+SELECT body, due_at, app, name, user_id FROM series_member
+WHERE due_at <= ? AND (due_at, app, name, user_id) > (?, ?, ?, ?)
 ORDER BY due_at, app, name, user_id LIMIT ?
 """
 _REMOVE: Final = (
@@ -182,10 +184,12 @@ class SqlSeries:
         """List at most *n* members of a series, by user, after one."""
         return [_member(row[0]) for row in await self._rows(_MEMBERS, (app, name, after, n))]
 
-    async def due(self, now: Instant, after: Member | None, n: int) -> list[Member]:
-        """List at most *n* members who are due or claimed, soonest first, after one."""
-        place = (0, "", "", "") if after is None else (after.due_at or 0, after.app, after.series, after.user_id)
-        return [_member(row[0]) for row in await self._rows(_DUE, (now, *place, n))]
+    async def due(self, now: Instant, n: int) -> AsyncIterator[list[Member]]:
+        """Yield members who are due or claimed, soonest first, in pages of at most *n*; see ``readable``."""
+        place: Row = (0, "", "", "")
+        while rows := await self._rows(_DUE, (now, *place, n)):
+            place = rows[-1][1:]
+            yield readable(_member, rows)
 
     async def exit_by_event(self, app: AppId, user_id: UserId, event: str) -> None:
         """Tell the user's series of an event; who does so in a transaction of their own calls ``hear`` there."""
