@@ -26,7 +26,7 @@ function drawGraph() {
   const width = () => Math.max(200, place.clientWidth - 26);
   graph = new window.uPlot({
     width: width(), height: 200, axes: [axis, axis],
-    scales: { y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } },
+    scales: { x: { range: (_, low, high) => [Math.min(low, high - 60), high] }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } },
     series: [{}, line("accepted", "--accent"), line("finished", "--good", { dash: [6, 4] }), line("failed", "--bad")],
   }, data, place);
   addEventListener("resize", () => graph.setSize({ width: width(), height: 200 }));
