@@ -40,7 +40,7 @@ def accounts() -> None:
 @config_option
 @as_json_option
 def create(name: str, role: str, second_factor: bool, config_path: Path | None, as_json: bool) -> None:
-    """Create an account, and show its password and second factor once. One of this name gets the role and new ones.
+    """Create an account, and show its password and second factor once. One that exists gets the role and new ones.
 
     \b
     Examples:

@@ -175,12 +175,12 @@ def _plain(value: object) -> Any:
 def _show(made: Difference) -> None:
     out = console()
     out.print(
-        f"{made.notifications:,} notifications of {made.users:,} users:"
-        f" {made.changed:,} fare otherwise, of {made.users_changed:,} users"
+        f"{made.notifications:,} notifications of {_users(made.users)}:"
+        f" {made.changed:,} fare otherwise, of {_users(made.users_changed)}"
     )
-    rows = [("", *_ended(each)) for each in made.ends]
+    rows = [("all", *_ended(each)) for each in made.ends]
     if made.digests.before or made.digests.after:
-        rows.append(("", "digests", made.digests.before, made.digests.after))
+        rows.append(("all", "digests", made.digests.before, made.digests.after))
     for kind in made.types:
         rows += [(kind.type or "no type", *_ended(each)) for each in kind.ends if each.before != each.after]
     out.print(table(("type", "ending", "today", "proposed"), rows))
@@ -192,6 +192,10 @@ def _show(made: Difference) -> None:
     if made.top_users:
         users = [(each.user_id, each.before, each.after, each.changed) for each in made.top_users]
         out.print(table(("user", "today", "proposed", "fare otherwise"), users))
+
+
+def _users(count: int) -> str:
+    return "1 user" if count == 1 else f"{count:,} users"
 
 
 def _ended(each: Ended) -> tuple[str, int, int]:

@@ -44,7 +44,7 @@ def said(config: Path, *options: str) -> Result:
 def test_the_difference_is_a_table_or_json(config: Path) -> None:
     asked = ["--policy", str(config.parent / "proposed.json"), "--traffic", str(config.parent / "traffic.jsonl")]
     table = said(config, *asked).stdout
-    assert "2 notifications of 1 users: 0 fare otherwise" in table
+    assert "2 notifications of 1 user: 0 fare otherwise" in table
     assert "feed" in table
     found = json.loads(said(config, *asked, "--json", "--limit", "1").stdout)
     assert (found["app"], found["complete"], found["notifications"]) == ("demo", False, 1)

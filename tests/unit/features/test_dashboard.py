@@ -140,6 +140,12 @@ def test_settings_are_told_with_their_source_and_without_secrets() -> None:
     assert told["rest.body_limit_bytes"].source == "default"
 
 
+def test_the_path_of_a_file_is_shown_whole() -> None:
+    config = Config(apps={}, store=SqlSettings(url="sqlite:////var/lib/waypost/waypost.db"))
+    told = {each.path: each.value for each in settings_of(config, {})}
+    assert told["store.url"] == "sqlite:////var/lib/waypost/waypost.db"
+
+
 def test_what_others_wrote_is_as_it_was_published() -> None:
     told = dict(re.findall(r"^\| `([^`]+)` .*`([0-9a-f]{64})` \|$", (STATIC / "VENDORED.md").read_text(), re.MULTILINE))
     assert set(told) == {"htmx.js", "uplot.js", "uplot.css"}

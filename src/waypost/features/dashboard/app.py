@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from litestar import Response, get
 from litestar.datastructures import State
+from litestar.exceptions import NotFoundException
 from litestar.params import FromPath
 from litestar.types import ASGIApp
 
@@ -88,7 +89,8 @@ def _guarded(response: Response[Any]) -> Response[Any]:
 
 def _failed(request: Asked, error: Exception) -> Response[bytes]:
     """Say on a page what is wrong; what nobody foresaw is for the request handler."""
-    foreseen = foreseen_error(error)
+    is_nowhere = isinstance(error, NotFoundException)
+    foreseen = NotFound("there is no page at this address") if is_nowhere else foreseen_error(error)
     if foreseen is None:
         raise error
     if isinstance(foreseen, NotLoggedIn) and request.method == "GET" and "hx-request" not in request.headers:

@@ -82,7 +82,8 @@ async def _enter(request: Asked, path: str, needs: Right) -> Desk:
     if app not in site.ground.config.apps:
         raise NotFound("no such app")
     if not operator.may(needs):
-        raise WaypostError(f"this takes the right to {needs}, which a {operator.role} has not", ErrorCode.FORBIDDEN)
+        why = f"this takes the right to {needs}, which the role {operator.role} does not have"
+        raise WaypostError(why, ErrorCode.FORBIDDEN)
     name = path.split("/")[1]
     page = next(each for each in site.pages if each.name == name)
     return Desk(site, request, operator, app, page, needs)

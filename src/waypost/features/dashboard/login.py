@@ -31,7 +31,7 @@ LOGIN: Final = f"{FOLDER}/-/login"
 _SESSION_MS: Final = 12 * HOUR_MS
 _TOKEN_BYTES: Final = 32
 _NAME_LIMIT: Final = 64
-_WRONG: Final = "That name, password or code is wrong; a code holds once."
+_WRONG: Final = "The name, password or code is wrong. Each code works once: wait for the next one."
 
 
 class NotLoggedIn(WaypostError):

@@ -119,7 +119,10 @@ def _text(name: str, text: str) -> str:
 def _without_secrets(address: str) -> str:
     """Leave out the user, the password and the query of an address."""
     parts = urlsplit(address)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    server = parts.netloc.rpartition("@")[2]
+    if "://" in address:  # urlunsplit leaves out two slashes of sqlite:////folder/file
+        return f"{parts.scheme}://{server}{parts.path}"
+    return urlunsplit((parts.scheme, server, parts.path, "", ""))
 
 
 PAGE = Page("settings", "Settings", [settings], Right.OPERATE)

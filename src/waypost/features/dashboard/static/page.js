@@ -40,4 +40,11 @@ document.addEventListener("change", (event) => {
   }
 });
 
+// On a phone the menu is one row that scrolls: begin where the present page is.
+document.addEventListener("DOMContentLoaded", () => {
+  const here = document.querySelector("nav [aria-current='page']");
+  const menu = here?.closest("nav");
+  if (menu) menu.scrollLeft = here.offsetLeft - menu.offsetLeft - (menu.clientWidth - here.offsetWidth) / 2;
+});
+
 document.addEventListener("DOMContentLoaded", drawGraph);
