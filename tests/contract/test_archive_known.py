@@ -55,13 +55,15 @@ _FORGETTING: OperationKind[None, None] = OperationKind("forget_archive", _forget
 
 async def test_what_is_sound_is_said_and_what_is_not_by_its_path(archive: ArchiveBench) -> None:
     assert [(each.fault, each.rows) for each in await checked(archive)] == [(None, 1)] * 3
-    gone, changed, _ = [file.path for file in await archive.store.archive.all()]
+    gone, changed, untold = [file.path for file in await archive.store.archive.all()]
     (archive.folder / gone).unlink()
     with (archive.folder / changed).open("ab") as file:
         file.write(b"x")
+    (archive.folder / f"{untold}{BESIDE}").write_bytes(b"{")
     archive.bucket.put("demo/else.parquet", b"")
     faults = {each.path: each.fault for each in await checked(archive) if each.fault}
-    assert faults == {gone: Fault.AWAY, changed: Fault.CHANGED, "demo/else.parquet": Fault.UNKNOWN}
+    expected = {gone: Fault.AWAY, changed: Fault.CHANGED, untold: Fault.CHANGED, "demo/else.parquet": Fault.UNKNOWN}
+    assert faults == expected
 
 
 async def test_a_store_of_before_knows_the_files_again_and_no_row_is_there_twice(archive: ArchiveBench) -> None:
