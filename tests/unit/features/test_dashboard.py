@@ -101,6 +101,8 @@ def test_without_a_login_it_is_served_on_the_loopback_alone(
     ("host", "peer", "header", "here"),
     [
         ("localhost:8080", "127.0.0.1", "accept", True),
+        ("localhost", "127.0.0.1", "x-forwarded-proto", False),
+        ("[localhost", "127.0.0.1", "accept", False),
         ("[::1]:8080", "::1", "accept", True),
         ("127.0.0.1", "127.0.0.1", "x-real-ip", False),
         ("rebound.example", "127.0.0.1", "accept", False),
@@ -109,7 +111,12 @@ def test_without_a_login_it_is_served_on_the_loopback_alone(
     ],
 )
 def test_who_is_at_this_machine(host: str, peer: str, header: str, here: bool) -> None:
-    assert is_from_here(host, peer, [header]) is here
+    assert is_from_here("1.1", host, peer, [header]) is here
+
+
+def test_a_proxy_that_says_nothing_is_known_by_the_http_that_no_browser_speaks() -> None:
+    """nginx with a ``proxy_pass`` and nothing else: no field of its own, and the name of what it passes on to."""
+    assert not is_from_here("1.0", "127.0.0.1:8080", "127.0.0.1", ["host", "connection"])
 
 
 def test_what_another_site_makes_a_browser_send() -> None:
@@ -117,6 +124,7 @@ def test_what_another_site_makes_a_browser_send() -> None:
     assert not is_cross_site("POST", host | {"origin": "http://localhost:8080", "sec-fetch-site": "same-origin"})
     assert is_cross_site("POST", host | {"origin": "http://localhost:9000"})
     assert is_cross_site("POST", host | {"origin": "null"})
+    assert is_cross_site("POST", host | {"origin": "http://["})
     assert is_cross_site("GET", {"sec-fetch-site": "same-site", "sec-fetch-mode": "cors"})
     assert not is_cross_site("GET", {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"})
     assert is_cross_site("POST", {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"})

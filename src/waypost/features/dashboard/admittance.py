@@ -10,8 +10,18 @@ from urllib.parse import urlsplit
 from waypost.config import Config
 from waypost.features.dashboard.settings import DashboardSettings
 
-_FORWARDED: Final = frozenset({"forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"})
-"""The fields by which a proxy says that somebody is behind it."""
+_FORWARDED: Final = (
+    "forwarded",
+    "via",
+    "x-forwarded",
+    "x-real-ip",
+    "x-client-ip",
+    "true-client-ip",
+    "cf-connecting-ip",
+)
+"""The beginnings of the fields by which a proxy says that somebody is behind it."""
+_OF_PROXIES: Final = "1.0"
+"""The version of HTTP that no browser speaks, but nginx does as it comes: without any field, and with our own name."""
 
 
 def is_served(config: Config, settings: DashboardSettings) -> bool:
@@ -36,14 +46,18 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def is_from_here(host: str, peer: str, names: Iterable[str]) -> bool:
+def is_from_here(version: str, host: str, peer: str, names: Iterable[str]) -> bool:
     """Tell whether a request comes from this machine and was meant for it.
 
     A page elsewhere may have a name of its own that leads here (DNS rebinding): *host*, as the browser names it, must
     be the loopback. What a proxy passes on is somebody else's.
     """
-    name = urlsplit(f"//{host}").hostname or ""
-    return is_loopback(name) and is_loopback(peer) and _FORWARDED.isdisjoint(names)
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:  # a bracket without an address in it
+        return False
+    is_passed_on = version == _OF_PROXIES or any(each.startswith(_FORWARDED) for each in names)
+    return is_loopback(name) and is_loopback(peer) and not is_passed_on
 
 
 def is_cross_site(method: str, headers: Mapping[str, str]) -> bool:
@@ -56,4 +70,4 @@ def is_cross_site(method: str, headers: Mapping[str, str]) -> bool:
     if site not in {"none", "same-origin"} and not follows_link:
         return True
     origin = headers.get("origin")
-    return method != "GET" and origin is not None and urlsplit(origin).netloc != headers.get("host")
+    return method != "GET" and origin is not None and origin.partition("://")[2] != headers.get("host")

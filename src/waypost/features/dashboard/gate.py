@@ -29,6 +29,7 @@ class LocalGate:
     async def operator(self, request: Asked) -> Operator:
         """See Gate."""
         peer = "" if request.client is None else request.client.host
-        if not is_from_here(request.headers.get("host", ""), peer, request.headers):
+        version, host = request.scope["http_version"], request.headers.get("host", "")
+        if not is_from_here(version, host, peer, request.headers):
             raise WaypostError(_ONLY_HERE, ErrorCode.FORBIDDEN)
         return LOCAL
