@@ -119,9 +119,38 @@ async def test_a_message_is_shown_when_asked_for_and_who_looked_is_on_record() -
         assert "Top &lt;secret&gt;" in told.text
         (entry,) = (await caller.get("/v1/audit")).json()["items"]
         assert (entry["by"], entry["act"], entry["subject"]) == ("dashboard:local", "message.seen", one)
+        without = await _without_its_token(here, address)
+        assert without == [403] * 3, "who has no token has no form, whatever it says"
         foreign = {"origin": "https://evil.example"}
         posted = await here.post(address, data={"csrf": here.cookies["waypost_csrf"]}, headers=foreign)
         assert posted.status_code == 403
+
+
+async def _without_its_token(here: httpx.AsyncClient, address: str) -> list[int]:
+    """What is answered to forms of a browser that has no token, or an empty one, and to JSON that looks like one."""
+    kept, here.cookies = here.cookies, httpx.Cookies()
+    try:
+        answers = [
+            await here.post(address, data={"csrf": "-"}),
+            await here.post(address, data={"csrf": ""}, headers={"cookie": "waypost_csrf="}),
+            await here.post(address, content=b'{"title": "&csrf=-&"}', headers={"content-type": "application/json"}),
+        ]
+    finally:
+        here.cookies = kept
+    return [answer.status_code for answer in answers]
+
+
+async def test_what_no_store_keeps_and_no_browser_says_is_refused_and_not_a_fault() -> None:
+    async with dashboard() as (_, _, here):
+        base = "/dashboard/demo"
+        await here.get(f"{base}/events")
+        for path in ("/events?q=a%00b", "/failed?user=%00", "/events/%00", "/access?by=%00"):
+            assert (await here.get(base + path)).status_code == 400, path
+        form = {"csrf": here.cookies["waypost_csrf"], "platform": "email", "token": "a\0b"}
+        assert (await here.post(f"{base}/users/ann/register", data=form)).status_code == 400
+        assert (await here.get(f"{base}/events?until=0001-01-01T00:00")).status_code == 200
+        assert (await here.get(f"{base}/overview", headers={"host": "[bad"})).status_code == 403
+        assert (await here.post(f"{base}/failed/ask", data=form, headers={"origin": "http://["})).status_code == 403
 
 
 async def _dead(service: Service, caller: httpx.AsyncClient, user: str, code: str) -> str:

@@ -16,6 +16,7 @@ from tests.adapters.rest.service import Service, served
 from tests.adapters.rest.test_dashboard import _sent, browser
 from waypost.adapters.in_process.limiter import MemoryLimiter
 from waypost.bootstrap import features
+from waypost.domain.limits import FixedWindow
 from waypost.domain.time import HOUR_MS, SECOND_MS
 from waypost.entrypoints.limits import Bounds, EntrypointLimits
 from waypost.features.dashboard.credentials import new_secret
@@ -32,7 +33,10 @@ LOGIN = "/dashboard/-/login"
 
 
 @asynccontextmanager
-async def guarded(**roles: str | None) -> AsyncIterator[tuple[Service, httpx.AsyncClient, httpx.AsyncClient]]:
+async def guarded(
+    bounds: Bounds = Bounds(),  # noqa: B008 - it is frozen
+    **roles: str | None,
+) -> AsyncIterator[tuple[Service, httpx.AsyncClient, httpx.AsyncClient]]:
     """A service whose dashboard asks for a login, elsewhere than here, with an account of each name and role."""
     async with served() as (service, caller):
         ground = msgspec.structs.replace(service.api.grounds["dashboard"], settings=DashboardSettings(accounts=True))
@@ -40,7 +44,7 @@ async def guarded(**roles: str | None) -> AsyncIterator[tuple[Service, httpx.Asy
         grounds = dict(service.api.grounds) | {"dashboard": msgspec.structs.replace(ground, config=config)}
         for name, role in roles.items():
             await service.stores.accounts.put(Account(name, role or "viewer", HASHED, None, service.clock.now()))
-        limits = EntrypointLimits(Bounds(), MemoryLimiter(service.clock), service.clock, Silent())
+        limits = EntrypointLimits(bounds, MemoryLimiter(service.clock), service.clock, Silent())
         changes = {"grounds": grounds, "mounts": features.mounts(grounds), "limits": limits}
         async with browser(service, "https://push.example.com", "203.0.113.9", **changes) as there:
             yield service, caller, there
@@ -117,6 +121,18 @@ async def test_who_tries_too_often_has_to_wait() -> None:
         assert tried == [401] * 10 + [429]
         assert (await _log_in(there, "ann")).status_code == 429, "the right one, too"
         assert (await _log_in(there, "bob")).status_code == 303, "others do not wait"
+
+
+async def test_a_longer_name_gives_no_more_tries_and_a_form_without_a_token_none() -> None:
+    longest, bounds = "a" * 64, Bounds(address=FixedWindow(2, 60 * SECOND_MS))
+    async with guarded(bounds, **{longest: "viewer"}) as (_, _, there):
+        assert (await _log_in(there, f"{longest}b")).status_code == 401, "it is somebody else's name"
+        assert (await _log_in(there, "a\0b")).status_code == 400
+        there.cookies.clear()
+        said = {"csrf": "-", "name": longest, "password": PASSWORD}
+        assert (await there.post(LOGIN, data=said)).status_code == 403
+        tried = [(await _log_in(there, f"name-{n}", "wrong")).status_code for n in range(2)]
+        assert tried == [401, 429], "a new name each time keeps the machine busy all the same"
 
 
 ROLES: list[tuple[str, dict[str, int]]] = [

@@ -142,7 +142,7 @@ class Desk:
         token = self.request.cookies.get(TOKEN) or secrets.token_urlsafe(24)
         common = {"desk": self, "site": self.site, "csrf": token, "notice": notice and unquote(notice), "R": Right}
         response = answer_html(render(template, common | values), status)
-        if TOKEN not in self.request.cookies:
+        if not self.request.cookies.get(TOKEN):
             response.cookies.append(self.site.cookie(TOKEN, token))
         if notice:
             response.cookies.append(self.site.cookie(NOTICE, "", max_age=0))

@@ -36,8 +36,8 @@ from litestar.handlers import HTTPRouteHandler
 
 from waypost.domain.errors import ErrorCode, NotFound, WaypostError
 from waypost.domain.ids import AppId
-from waypost.features.dashboard.desk import FOLDER, TOKEN, Asked, Desk, Handler
-from waypost.features.dashboard.foreign import refuse_foreign
+from waypost.features.dashboard.desk import FOLDER, Asked, Desk, Handler
+from waypost.features.dashboard.foreign import refuse_foreign, refuse_forged, refuse_nul
 from waypost.features.dashboard.operators import Right
 from waypost.features.dashboard.site import Site
 
@@ -63,8 +63,7 @@ def acts(path: str, needs: Right) -> Wrapped:
     def wrap(handler: Handler) -> HTTPRouteHandler:
         async def answered(request: Asked) -> Response[bytes]:
             desk = await _enter(request, path, needs)
-            if desk.form.get("csrf", "") != request.cookies.get(TOKEN, "-"):
-                raise WaypostError("the form is too old, or not of this page: load it again", ErrorCode.FORBIDDEN)
+            refuse_forged(request, desk.form.get("csrf", ""))
             return await handler(desk)
 
         return post(_PREFIX + path, status_code=200)(answered)
@@ -75,8 +74,9 @@ def acts(path: str, needs: Right) -> Wrapped:
 async def _enter(request: Asked, path: str, needs: Right) -> Desk:
     """Let a person in who may; WaypostError otherwise."""
     site: Site = request.app.state.site
-    request.scope["state"]["body"] = await request.body()
+    request.scope["state"]["body"] = body = await request.body()
     refuse_foreign(request)
+    refuse_nul(request, body)
     operator = await request.app.state.gate.operator(request)
     app = AppId(request.path_params["app"])
     if app not in site.ground.config.apps:

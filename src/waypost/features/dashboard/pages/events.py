@@ -150,7 +150,7 @@ def _time(desk: Desk, name: str) -> Instant | None:
     if text is None:
         return None
     try:
-        return from_datetime(datetime.fromisoformat(text).replace(tzinfo=UTC))
+        return max(Instant(0), from_datetime(datetime.fromisoformat(text).replace(tzinfo=UTC)))  # no id is older
     except ValueError:
         raise InvalidRequest((Fault(name, "no time"),)) from None
 
