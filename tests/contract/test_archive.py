@@ -5,6 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,9 +19,12 @@ from waypost.domain.ids import AppId, NotificationId, UserId, format_id
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import DAY_MS, HOUR_MS, later
 from waypost.features.archive.moving import move
+from waypost.features.archive.reading import ReadArchive
+from waypost.ports.archive import ArchiveFile
 from waypost.ports.erasure import Erasure
 from waypost.ports.views import HistoryQuery, NotificationDetail
-from waypost.stores.sql.archive import Placing
+from waypost.stores.archive.bucket import ArchiveAway
+from waypost.stores.sql.archive import Placing, SqlArchive
 
 pytestmark = pytest.mark.asyncio
 
@@ -95,6 +99,50 @@ async def test_what_came_late_goes_into_the_file_of_its_day(archive: ArchiveBenc
     assert await archive.cold() == sorted([late.id, *(each.id for each in rest)], reverse=True)
     assert len(await archive.store.archive.all()) == 1
     await archive.nothing_left_over()
+
+
+class Stale:
+    """A manifest that says once what was true before."""
+
+    def __init__(self, manifest: SqlArchive, file: ArchiveFile) -> None:
+        self._manifest = manifest
+        self._said = [file]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._manifest, name)
+
+    async def at_or_below(self, *asked: Any) -> ArchiveFile | None:
+        return self._said.pop() if self._said else await self._manifest.at_or_below(*asked)
+
+    async def newest(self, *asked: Any) -> tuple[list[ArchiveFile], NotificationId | None]:
+        return ([self._said.pop()], None) if self._said else await self._manifest.newest(*asked)
+
+
+async def test_who_reads_while_a_file_is_replaced_finds_what_is_in_the_new_one(archive: ArchiveBench) -> None:
+    """And who reads one that is truly gone is told so."""
+    late, early = await archive.accepted(in_days=5), await archive.finished()
+    day(archive.bench, 5)
+    await archive.finish(late)
+    day(archive.bench, 87)
+    await archive.moved()
+    (before,) = await archive.store.archive.all()
+    day(archive.bench, 5)
+    await archive.moved()
+    (after,) = await archive.store.archive.all()
+    assert not (archive.folder / before.path).exists()
+
+    def reads() -> ReadArchive:
+        stale: Any = Stale(archive.store.archive, before)
+        return ReadArchive(stale, archive.bucket)
+
+    detail = await reads().detail(APP, early.id)
+    assert detail is not None and detail.record.notification.id == early.id
+    page = await reads().history(HistoryQuery(APP))
+    assert {each.notification.id for each in page.records} == {early.id, late.id}
+    (archive.folder / after.path).unlink()
+    for read in (reads().detail(APP, early.id), reads().history(HistoryQuery(APP))):
+        with pytest.raises(ArchiveAway):
+            await read
 
 
 async def test_a_day_of_many_has_several_files_that_do_not_overlap(archive: ArchiveBench) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 from waypost.domain.ids import AppId, NotificationId
 from waypost.ports.archive import ArchivedPage, ArchiveFile
 from waypost.ports.views import HistoryQuery, NotificationDetail, NotificationRecord
-from waypost.stores.archive.bucket import Bucket
+from waypost.stores.archive.bucket import ArchiveAway, Bucket
 from waypost.stores.archive.parquet import found, listed
 from waypost.stores.sql.archive import SqlArchive
 
@@ -34,8 +34,13 @@ class ReadArchive:
         file = await self._manifest.at_or_below(app, notification_id)
         if file is None or file.last_id < notification_id:
             return None
-        async with self._turns:
-            return await asyncio.to_thread(self._found, file.path, notification_id)
+        try:
+            async with self._turns:
+                return await asyncio.to_thread(self._found, file.path, notification_id)
+        except ArchiveAway:
+            if not await self._was_replaced(file):
+                raise
+        return await self.detail(app, notification_id)
 
     async def history(self, query: HistoryQuery) -> ArchivedPage:
         """See Archive."""
@@ -44,7 +49,12 @@ class ReadArchive:
         for n, file in enumerate(files):
             if n == OPENED:
                 return ArchivedPage(tuple(records), files[n - 1].first_id)
-            records += await self._listed(file, query, query.limit - len(records))
+            try:
+                records += await self._listed(file, query, query.limit - len(records))
+            except ArchiveAway:
+                if not await self._was_replaced(file):
+                    raise
+                return await self.history(query)
             if len(records) == query.limit:
                 return ArchivedPage(tuple(records), records[-1].notification.id)
         return ArchivedPage(tuple(records), end)
@@ -60,6 +70,10 @@ class ReadArchive:
             if len(left) >= n or len(found) < n:
                 return left[:n]
             before = found[-1].notification.id
+
+    async def _was_replaced(self, file: ArchiveFile) -> bool:
+        """Tell whether a late row or an erasure had it written anew, and deleted, since the manifest was read."""
+        return await self._manifest.of_path(file.path) is None
 
     def _found(self, path: str, notification_id: NotificationId) -> NotificationDetail | None:
         with self._bucket.open(path) as file:
