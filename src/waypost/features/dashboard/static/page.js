@@ -24,9 +24,13 @@ function drawGraph() {
   const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 } };
   const line = (label, name, more = {}) => ({ label, stroke: colour(name), width: 2, ...more });
   const width = () => Math.max(200, place.clientWidth - 26);
+  const lastMinute = ({ data: [at] }) => { // or longer, as far as there are points
+    const end = at.at(-1) ?? Date.now() / 1000;
+    return [Math.min(at[0] ?? end, end - 60), end];
+  };
   graph = new window.uPlot({
     width: width(), height: 200, axes: [axis, axis],
-    scales: { x: { range: (_, low, high) => [Math.min(low, high - 60), high] }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } },
+    scales: { x: { range: lastMinute }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } },
     series: [{}, line("accepted", "--accent"), line("finished", "--good", { dash: [6, 4] }), line("failed", "--bad")],
   }, data, place);
   addEventListener("resize", () => graph.setSize({ width: width(), height: 200 }));
