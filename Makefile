@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Where it is set, every process would compile all its modules anew, which is half of a worker's start.
 unexport PYTHONDONTWRITEBYTECODE
-ENGINES := --extra postgres --extra redis --extra kafka --extra cassandra --extra grpc --extra email --extra dashboard --extra templates --extra archive
+ENGINES := --extra postgres --extra redis --extra kafka --extra cassandra --extra grpc --extra email --extra dashboard --extra templates --extra archive --extra otel
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
         --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 

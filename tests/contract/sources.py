@@ -31,8 +31,8 @@ class SourceUnderTest(Protocol):
 
     stream: str
 
-    async def write(self, *payloads: bytes, key: bytes | None = None) -> None:
-        """Append messages, each with an idempotency key of its own where there is a *key*."""
+    async def write(self, *payloads: bytes, key: bytes | None = None, trace: bytes | None = None) -> None:
+        """Append messages, with an idempotency key of their own and a place in a trace where these are given."""
         ...
 
     def reader(self) -> Source:
@@ -70,9 +70,10 @@ class RedisSourceUnderTest:
         self.wire = wire
         self.members: list[RedisSource] = []
 
-    async def write(self, *payloads: bytes, key: bytes | None = None) -> None:
+    async def write(self, *payloads: bytes, key: bytes | None = None, trace: bytes | None = None) -> None:
         """See SourceUnderTest."""
-        more = () if key is None else (b"idempotency_key", key)
+        named = ((b"idempotency_key", key), (b"traceparent", trace))
+        more = [part for name, value in named if value is not None for part in (name, value)]
         await self.wire.execute([("XADD", self.stream, "*", PAYLOAD, each, *more) for each in payloads])
 
     async def member(self) -> RedisSource:
@@ -134,11 +135,13 @@ class KafkaSourceUnderTest:
         for made in self.admin.create_topics([NewTopic(self.stream, partitions, 1)]).values():
             await asyncio.wrap_future(made)
 
-    async def write(self, *payloads: bytes, key: bytes | None = None) -> None:
+    async def write(self, *payloads: bytes, key: bytes | None = None, trace: bytes | None = None) -> None:
         """See SourceUnderTest."""
         headers: list[tuple[str, str | bytes | None]] = [("trace", b"1")]
         if key is not None:
             headers.append(("idempotency_key", key))
+        if trace is not None:
+            headers.append(("traceparent", trace))
         for each in payloads:
             self._producer.produce(self.stream, each, headers=headers)
         await asyncio.to_thread(self._producer.flush)

@@ -24,7 +24,7 @@ from tests.contract.sources import (
 )
 from tests.journeys.harness import until
 from waypost.domain.errors import ConfigurationError, Unavailable
-from waypost.ports.source import OWN_KEY, PAYLOAD, RefusedMessage
+from waypost.ports.source import OWN_KEY, PAYLOAD, TRACE, RefusedMessage
 from waypost.stores.kafka.settings import KafkaSourceSettings, LibrdkafkaProperty
 from waypost.stores.kafka.source import READ_AHEAD, KafkaSource
 from waypost.stores.redis.cluster import ClusterClient
@@ -162,10 +162,10 @@ async def test_what_librdkafka_refuses_is_a_fault_of_the_configuration() -> None
     assert "secret" not in str(refused.value)
 
 
-async def test_a_producers_own_key_comes_along(source: SourceUnderTest) -> None:
-    await source.write(b"a", key=b"mine")
+async def test_a_producers_own_key_and_its_trace_come_along(source: SourceUnderTest) -> None:
+    await source.write(b"a", key=b"mine", trace=b"there")
     (message,) = await read_by(await source.member(), 1)
-    assert message.fields == {PAYLOAD: b"a", OWN_KEY: b"mine"}
+    assert message.fields == {PAYLOAD: b"a", OWN_KEY: b"mine", TRACE: b"there"}
 
 
 async def test_more_than_is_received_ahead_is_read_all_the_same(on_kafka: KafkaSourceUnderTest) -> None:

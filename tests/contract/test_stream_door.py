@@ -20,6 +20,7 @@ from tests.memory.devices import MemoryDevices
 from tests.memory.store import MemoryStore
 from tests.memory.templates import MemoryTemplates
 from tests.memory.work import MemoryWork
+from tests.traced import Recorder
 from tests.unbounded import UNBOUNDED
 from waypost.adapters.in_process.limiter import MemoryLimiter
 from waypost.domain.backlog import Backlog
@@ -41,6 +42,7 @@ from waypost.ports.work import Acceptance, Accepted, InProgress, NewNotification
 from waypost.runtime.clock import RandomIds
 from waypost.stores.redis.source import RedisSource
 from waypost.telemetry import Event, Metric
+from waypost.telemetry.tracing import Step, Tracing
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.engines]
 
@@ -89,6 +91,7 @@ class Bench:
         self.devices = MemoryDevices(self.store)
         self.noted = Noted()
         self.full = False
+        self.tracing: Tracing | None = None
 
     @asynccontextmanager
     async def door(
@@ -105,6 +108,7 @@ class Bench:
             DirectDevices(self.devices, {APP: {Platform("android"): is_token_alone}}),
             StoredTemplates(MemoryTemplates()),
             backlog=lambda: Backlog(1, True, {(Lane.NORMAL, APP): 1} if self.full else {}),
+            tracing=self.tracing,
         )
         door = StreamIntake(
             "orders",
@@ -247,6 +251,27 @@ async def test_equal_content_is_sent_twice_unless_asked(bench: Bench) -> None:
     async with bench.door():
         await bench.all_done()
     assert sorted(bench.work.accepted) == ["user-1", "user-1", "user-2"]
+
+
+async def test_each_message_is_accepted_in_its_own_trace_which_is_no_data_of_a_job(bench: Bench) -> None:
+    bench.tracing = recorder = Recorder(unsampled="untraced")
+    job = (b"userId", b"user-1", b"title", b"Hi", b"order", b"7")
+    for place, said in ((b"one", job), (b"two", (b"payload", body(2))), (b"untraced", job)):
+        await bench.source.wire.execute([("XADD", bench.source.stream, "*", *said, b"traceparent", place)])
+    await bench.source.write(body(3))
+    async with bench.door():
+        await bench.all_done()
+    accepts = {each.after: each.trace for each in recorder.of(Step.ACCEPT)}
+    assert set(accepts) == {"one", "two", None}
+    kept = [row.notification for row in bench.store.rows.values()]
+    traces = Counter((each.user_id, each.content.trace) for each in kept)
+    assert traces == {
+        ("user-1", accepts["one"]): 1,
+        ("user-2", accepts["two"]): 1,
+        ("user-1", None): 1,
+        ("user-3", accepts[None]): 1,
+    }
+    assert {str(each.content.data) for each in kept if each.user_id == "user-1"} == {"{'order': '7'}"}
 
 
 async def test_a_key_used_for_something_else_is_refused_for_good(bench: Bench) -> None:

@@ -68,6 +68,7 @@ def intake_of(
         checks={app: content_checks(chosen, installed()) for app, chosen in config.apps.items()},
         zones=partial(zones_of, store.profiles, {app: chosen.time_zone for app, chosen in config.apps.items()}),
         habits=CountedHours(store.analytics, context.clock).habits,
+        tracing=context.tracing,
     )
 
 

@@ -32,6 +32,7 @@ from waypost.runtime.rates import RateGate
 from waypost.runtime.settler import Settler
 from waypost.stores.sql.store import Store
 from waypost.telemetry import Telemetry
+from waypost.telemetry.tracing import Tracing
 
 HELD_OUTCOMES_LIMIT = 20_000
 """Outcomes a worker holds in memory before it leases nothing more."""
@@ -50,6 +51,7 @@ def context_of(  # noqa: PLR0913 - one of each that deliveries work with
     poison: PoisonWatch,
     facts: FactsReader | None,
     claims: Claims | None,
+    tracing: Tracing | None,
 ) -> DeliveryContext:
     """Build the context of a worker's deliveries, which come from *leases*: its senders, gates, rules and clock."""
     capabilities = {name: sender.capabilities for name, sender in senders.items()}
@@ -75,6 +77,7 @@ def context_of(  # noqa: PLR0913 - one of each that deliveries work with
         claims=claims,
         routes=stack_parts.routes,
         timer=config.timer,
+        tracing=tracing,
     )
 
 

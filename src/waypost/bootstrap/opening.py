@@ -25,8 +25,11 @@ _MODULE_OF = {
     "grpc": "grpc",
     "archive": "pyarrow",
     "dashboard": "argon2",
+    "otel": "opentelemetry.exporter.otlp.proto.http",
 }
 """What each extra installs."""
+_EXTRA_OF_SECTION = {"redis": "redis", "traces": "otel"}
+"""What a section takes, once it is there."""
 
 
 def look(config: Config) -> str:
@@ -74,13 +77,19 @@ def require(config: Config) -> None:
 
 def missing_extras(config: Config) -> Iterator[tuple[str, str]]:
     """Yield the settings that take a client which is not installed, each with the extra that brings it."""
-    return ((path, extra) for path, extra in _extras_of(config) if find_spec(_MODULE_OF[extra]) is None)
+    return ((path, extra) for path, extra in _extras_of(config) if not _is_installed(_MODULE_OF[extra]))
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # nor is the package around it
+        return False
 
 
 def _extras_of(config: Config) -> Iterator[tuple[str, str]]:
     """Yield the settings that take a client which is not always there, each with the extra that brings it."""
-    if config.redis is not None:
-        yield "redis", "redis"
+    yield from ((name, extra) for name, extra in _EXTRA_OF_SECTION.items() if getattr(config, name) is not None)
     if config.stack is Stack.LOG or config.outbox.to == "kafka":
         yield "kafka", "kafka"
     for name in ("devices", "feeds"):

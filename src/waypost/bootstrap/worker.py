@@ -36,6 +36,7 @@ from waypost.bootstrap.shared import cached, cached_pages, keys_of, opened_redis
 from waypost.bootstrap.sources import stream_intakes
 from waypost.bootstrap.stacks import StackParts, open_carrier
 from waypost.bootstrap.tokens import tokens_of
+from waypost.bootstrap.traces import opened_tracing
 from waypost.config import Config, Stack
 from waypost.domain.backlog import Backlog
 from waypost.domain.errors import ConfigurationError, WaypostError
@@ -106,7 +107,7 @@ async def work(
     clock = SystemClock()
     metrics = PrometheusSink(metrics_dir(config))
     telemetry = Combined(log_of(config, metrics, worker=slot), metrics)
-    async with _opened(config, slot, peers, clock, telemetry) as on:
+    async with opened_tracing(config, telemetry) as tracing, _opened(config, slot, peers, clock, telemetry) as on:
         tls = server_tls(config)
         sections = Sections(config, config_path, partial(load, config_path, os.environ))
         public_url, ahead = config.rest.public_url, connect_ahead(config)
@@ -136,6 +137,7 @@ async def work(
             poison=PoisonWatch(worker_slots, slot),
             facts=features.facts_reader(grounds),
             claims=features.claims_of(grounds),
+            tracing=tracing,
         )
         shared = SqlOwnership(on.store.shards, on.store.work)
         place = WorkerIdentity(slot, worker_slots, peers, shared, on.stack_parts.fault, config.does())

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, NewType
 from msgspec import Meta, Struct, field, structs
 
 from waypost.adapters.jwt.settings import IssuerSettings
+from waypost.adapters.otel.settings import TraceSettings
 from waypost.domain.ids import AppId
 from waypost.domain.limits import UNLIMITED, Quota
 from waypost.domain.notification import Lane
@@ -301,6 +302,8 @@ class Config(Struct, frozen=True, kw_only=True):
     """The retention of finished work."""
     log: LogSettings = LogSettings()
     """What is logged."""
+    traces: TraceSettings | None = None
+    """Where traces go. Unset: nothing is traced."""
     features: dict[str, Any] = {}
     """The section of each feature that has one; written as keys of their own."""
 

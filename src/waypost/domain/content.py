@@ -111,6 +111,8 @@ class Content(Struct, frozen=True, omit_defaults=True):
     """The variant that this is."""
     template: TemplateUse | None = None
     """The template that says what title, body and the other texts are."""
+    trace: str | None = None
+    """The place in the trace of its acceptance; None where that is not traced."""
 
 
 UNREADABLE = Content(category="unreadable")

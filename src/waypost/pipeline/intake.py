@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Final, assert_never
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from waypost.domain.amendment import (
     Collapse,
@@ -37,6 +38,7 @@ from waypost.ports.pressure import CALM, Pressure
 from waypost.ports.templates import Said, TemplateChoice
 from waypost.ports.work import Acceptance, Accepted, NewNotification, NotReplayable, Replay, Unwritten, Work
 from waypost.telemetry import Event, Metric, Telemetry
+from waypost.telemetry.tracing import Trace, Tracing, accepting
 
 _SHED_FROM: Final = 0.5
 """The pressure from which submissions are refused that are not critical; the critical lane is refused from 1 on."""
@@ -55,6 +57,8 @@ class Caller(Struct, frozen=True):
     scopes: frozenset[Scope]
     user: UserId | None = None
     """The end user whose own token calls; None where a backend does."""
+    trace: Trace | None = None
+    """The place in the caller's trace that its request comes from, where requests are traced."""
 
 
 class Intake(Struct, frozen=True):
@@ -82,21 +86,33 @@ class Intake(Struct, frozen=True):
     """Finds the zones in which local times of users are meant; None where all are UTC."""
     habits: HabitReader | None = None
     """Reads when users read, for those who are to be told at their best time; None where nobody counts it."""
+    tracing: Tracing | None = None
+    """Records spans; None where nothing is traced."""
 
-    async def submit(self, caller: Caller, submissions: Sequence[Submission]) -> list[Acceptance | InvalidRequest]:
+    async def submit(
+        self, caller: Caller, submissions: Sequence[Submission], places: Sequence[Trace | None] = ()
+    ) -> list[Acceptance | InvalidRequest]:
         """Accept each submission, or say what is wrong with it; one answer each, in order, durable when returned.
+
+        *places* are where in traces they come from, if each has its own, and not the caller's.
 
         Unavailable while the backlog is full or the store cannot take it: nothing is known to be written then. Where
         some is, the others are ``Unwritten``.
         """
         try:
-            return await self._submit(caller, submissions)
+            if self.tracing is None:
+                return await self._submit(caller, submissions)
+            places = places or [caller.trace] * len(submissions)
+            with accepting(self.tracing, caller.app, places) as traces:
+                return await self._submit(caller, submissions, traces)
         except WaypostError:
             for lane, n in Counter(lane_of(each.kind, each.urgency) for each in submissions).items():
                 self.refused(caller.app, lane, n)
             raise
 
-    async def _submit(self, caller: Caller, submissions: Sequence[Submission]) -> list[Acceptance | InvalidRequest]:
+    async def _submit(
+        self, caller: Caller, submissions: Sequence[Submission], traces: Sequence[Trace | None] = ()
+    ) -> list[Acceptance | InvalidRequest]:
         lanes = {lane_of(each.kind, each.urgency) for each in submissions}
         self.shed(caller.app, 1.0 if Lane.CRITICAL in lanes else _SHED_FROM)
         self._refuse_if_full(caller.app, lanes)
@@ -109,6 +125,8 @@ class Intake(Struct, frozen=True):
         if any(map(_is_somebodys, meant, kept)):
             owned = [new or was for new, was in zip(kept, named, strict=True)]
             drafts = self._drafts(caller, submissions, owned, said, clocks)
+        if traces:
+            drafts = [*map(_traced, drafts, traces)]
         arrivals = [NewNotification(made.notification, made.claims) for made in drafts if isinstance(made, Draft)]
         answers = iter(await self.work.accept(arrivals) if arrivals else ())
         results = [next(answers) if isinstance(made, Draft) else made for made in drafts]
@@ -277,6 +295,14 @@ class Intake(Struct, frozen=True):
             self.telemetry.count(Metric.ACCEPTED, n, app=app, lane=lane)
         if repeated:
             self.telemetry.count(Metric.DEDUPLICATED, repeated, app=app)
+
+
+def _traced(made: Draft | InvalidRequest, trace: Trace | None) -> Draft | InvalidRequest:
+    """Keep with a notification where in a trace it was accepted, for all that follows, wherever that is done."""
+    if trace is None or isinstance(made, InvalidRequest):
+        return made
+    notification = made.notification
+    return replace(made, notification=replace(notification, content=replace(notification.content, trace=trace)))
 
 
 def _is_somebodys(meant: Named, kept: Named) -> bool:

@@ -11,6 +11,8 @@ PAYLOAD = b"payload"
 """The field of a message that has one value and no fields of its own."""
 OWN_KEY = b"idempotency_key"
 """The field by which a producer marks messages that say the same."""
+TRACE = b"traceparent"
+"""The field that says from where in a trace a message comes (W3C Trace Context)."""
 
 
 class Foreign(Struct, frozen=True):

@@ -22,6 +22,7 @@ from waypost.runtime.poison import PoisonWatch
 from waypost.runtime.settler import Settler
 from waypost.runtime.timer import TimerSettings
 from waypost.telemetry import Telemetry
+from waypost.telemetry.tracing import Tracing
 
 Claims = Callable[[Sequence[Plan], Mapping[NotificationId, Recipient]], Awaitable[Sequence[Plan]]]
 """Claims what the deliveries of plans need that others may take first, and returns the plans as far as they got it.
@@ -52,3 +53,5 @@ class DeliveryContext(Struct, frozen=True):
     routes: Leases | None = None
     """The work that is leased for routing alone, where sending is apart from it."""
     timer: TimerSettings = TimerSettings()
+    tracing: Tracing | None = None
+    """Records spans; None where nothing is traced."""

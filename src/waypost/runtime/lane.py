@@ -24,6 +24,7 @@ from waypost.runtime.delivery_context import DeliveryContext
 from waypost.runtime.detours import Detours
 from waypost.runtime.dispatch import Dispatch
 from waypost.runtime.leasing import BATCH, Found, LeaseLoop
+from waypost.runtime.spans import LaneSpans, Routes
 from waypost.telemetry import Event, Metric
 
 SLICE = 10
@@ -40,6 +41,7 @@ class LaneLoop(LeaseLoop):
         self._detours = Detours.of(context.fallbacks, self._gates, context.rules)
         self._dispatches: dict[tuple[NotificationId, int], Dispatch] = {}
         self._attempts = Attempts(lane, context.telemetry)
+        self._spans = LaneSpans(lane, context.tracing)
         self._tells_rounds = context.telemetry.wants(Event.NOTIFICATION_PROCESSED)
         self._all_landed = asyncio.Event()
         self._all_landed.set()
@@ -64,6 +66,7 @@ class LaneLoop(LeaseLoop):
         with self._context.poison.noting(self.lane, items):
             now = self._context.clock.now()
             started_s = self._context.clock.monotonic()
+            routes = self._spans.routing(items)
             plans: Sequence[Plan] = self._plans(items, found, now)
             if self._detours is not None:
                 plans = self._detours.of_plans(plans, now)
@@ -78,10 +81,11 @@ class LaneLoop(LeaseLoop):
                 going += self._take_off(dispatch, now)
             self._observe_handover(items, now)
             self._count_routed(dispatches)
-            self._send([delivery for delivery in going if not needs_intent(delivery)])
+            self._spans.routed(routes, plans)
+            self._send([delivery for delivery in going if not needs_intent(delivery)], routes)
             careful = [delivery for delivery in going if needs_intent(delivery)]
             if careful:
-                self._send(await self._with_intents(lease, careful))
+                self._send(await self._with_intents(lease, careful), routes)
         return True
 
     async def _ask_limits(self, dispatches: Sequence[Dispatch]) -> None:
@@ -156,7 +160,7 @@ class LaneLoop(LeaseLoop):
         changes = tuple(intent_for(each, self._timeout_ms(each), now) for each in deliveries)
         return Settled(dispatch.plan.item.notification, changes, dispatch.plan.targets)
 
-    def _send(self, deliveries: Sequence[Delivery]) -> None:
+    def _send(self, deliveries: Sequence[Delivery], routes: Routes) -> None:
         """Hand deliveries to their senders, those for one part of a provider together and in order."""
         by_part: dict[tuple[CredentialId, Concurrency], list[Delivery]] = {}
         for delivery in deliveries:
@@ -165,7 +169,8 @@ class LaneLoop(LeaseLoop):
         for (credential, concurrency), batch in by_part.items():
             handed = Handed(self._context.clock.now(), self._context.clock.monotonic(), len(batch))
             concurrency.handed(handed)
-            self._context.senders[credential].send(batch, partial(self._land, handed))
+            report = self._spans.sending(routes, batch, partial(self._land, handed))
+            self._context.senders[credential].send(batch, report)
 
     def _land(self, handed: Handed, delivery: Delivery, outcome: Outcome) -> None:
         """Settle one outcome; senders call it on the event loop."""

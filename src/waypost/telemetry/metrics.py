@@ -85,6 +85,7 @@ class Metric(Enum):
         ("provider",),
         "From handing over a batch to its last outcome",
     )
+    SPANS = ("waypost_spans_total", MetricKind.COUNTER, ("state",), "Spans that ended, and that the collector took")
     COMMIT_SECONDS = ("waypost_commit_seconds", MetricKind.HISTOGRAM, (), "Time of one group commit")
     COMMIT_ROWS = ("waypost_commit_operations", MetricKind.HISTOGRAM, (), "Operations in one group commit")
     STORE_SECONDS = (

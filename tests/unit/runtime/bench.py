@@ -41,6 +41,7 @@ from waypost.runtime.rates import RateGate
 from waypost.runtime.settler import Settler
 from waypost.runtime.worker_slots import WorkerSlots
 from waypost.telemetry import Silent, Telemetry
+from waypost.telemetry.tracing import Tracing
 
 APP = AppId("demo")
 APNS = CredentialId(AppId("demo"), Channel("apns"))
@@ -113,6 +114,7 @@ class LaneBench:
         self.facts: FactsReader | None = None
         self.claims: Claims | None = None
         self.telemetry: Telemetry = Silent()
+        self.tracing: Tracing | None = None
         self.others: Sequence[Sender] = ()
         """Senders of further credentials."""
         self.fallbacks = Fallbacks()
@@ -147,6 +149,7 @@ class LaneBench:
             fallbacks=self.fallbacks,
             facts=self.facts,
             claims=self.claims,
+            tracing=self.tracing,
         )
 
     @asynccontextmanager

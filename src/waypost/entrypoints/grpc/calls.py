@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 import grpc
 from google.protobuf.message import Message
+from msgspec.structs import replace
 
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, Unavailable, WaypostError
 from waypost.entrypoints.access import Access, admit
@@ -24,6 +25,7 @@ from waypost.entrypoints.limits import Visit
 from waypost.entrypoints.request_ids import HEADER, request_id
 from waypost.pipeline.intake import Caller
 from waypost.telemetry import Event, Metric
+from waypost.telemetry.tracing import TRACEPARENT
 
 M = TypeVar("M", bound=Message)
 
@@ -118,12 +120,19 @@ class Calls:
             raise shutting_down()
         if writes:
             self._api.intake.shed(caller.app)
-        return AuthenticatedCall(context, caller, partial(self._known, credential, access))
+        return AuthenticatedCall(
+            context, self._traced(context, caller), partial(self._known, context, credential, access)
+        )
 
-    async def _known(self, credential: str | None, access: Access) -> Caller:
+    async def _known(self, context: Context, credential: str | None, access: Access) -> Caller:
         caller = await self._api.callers.caller(credential)
         admit(caller, access)
-        return caller
+        return self._traced(context, caller)
+
+    def _traced(self, context: Context, caller: Caller) -> Caller:
+        """Add the place in the caller's trace, where requests are traced."""
+        trace = None if self._api.intake.tracing is None else _said(context, TRACEPARENT)
+        return caller if trace is None else replace(caller, trace=trace)
 
     def _report(self, method: str, error: Exception, id_: str) -> None:
         """Log where an error happened, not its text, which may quote what was sent."""

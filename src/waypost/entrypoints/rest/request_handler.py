@@ -11,7 +11,7 @@ from typing import Any
 
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, NotFound, Unavailable
 from waypost.domain.ids import UserId
@@ -34,6 +34,7 @@ from waypost.entrypoints.rest.submitting import submit_batch, submit_one
 from waypost.entrypoints.rest.taken_bodies import BODY_METHODS, TakenBodies
 from waypost.pipeline.intake import Caller
 from waypost.telemetry import Event, Metric
+from waypost.telemetry.tracing import TRACEPARENT
 
 Submit = Callable[[Api, Caller, str | None, bytes], Awaitable[tuple[int, Struct]]]
 
@@ -107,7 +108,8 @@ class RequestHandler:
             exchange.body_read = True
         if submit is not None:
             self._api.intake.shed(scope["user"].app)
-            status, answer = await submit(self._api, scope["user"], _idempotency_key(scope["headers"]), body)
+            sender = scope["user"] if self._api.intake.tracing is None else _placed(scope)
+            status, answer = await submit(self._api, sender, _idempotency_key(scope["headers"]), body)
             await exchange.answer(status, encode(answer), JSON_TYPE)
         else:
             streams = _is_upload(method, path)
@@ -296,6 +298,13 @@ def _presented(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
 def _values(headers: Iterable[tuple[bytes, bytes]], name: str) -> list[str]:
     wanted = name.encode("latin-1")
     return [value.decode("latin-1") for given, value in headers if given == wanted]
+
+
+def _placed(scope: Any) -> Caller:
+    """Return the caller, with the place in their trace that the request comes from."""
+    caller: Caller = scope["user"]
+    said = _values(scope["headers"], TRACEPARENT)
+    return structs.replace(caller, trace=said[0]) if len(said) == 1 else caller
 
 
 def _idempotency_key(headers: Iterable[tuple[bytes, bytes]]) -> str | None:

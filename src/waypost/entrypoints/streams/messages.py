@@ -4,6 +4,7 @@ payload={…}                            a submission, as POST /v1/notifications
 payload={"userId": …, …}               a job of the notifications service, as JSON
 userId=… title=… body=… data=… …       the same, as fields
 idempotency_key=…                      beside any of these: the producer's own key
+traceparent=…                          beside any of these: where in a trace it comes from
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ from waypost.domain.submission import Submission
 from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.submitting import with_key
 from waypost.entrypoints.wording import fault_of
-from waypost.ports.source import OWN_KEY, PAYLOAD, Foreign
+from waypost.ports.source import OWN_KEY, PAYLOAD, TRACE, Foreign
+from waypost.telemetry.tracing import Trace
 
 MESSAGE_LIMIT_BYTES = 512 * 1024
 """The largest message, as of a request body: 64 KiB as stored, JSON escapes may take more."""
 _USER = b'"userId"'
+_BESIDE = frozenset({OWN_KEY, TRACE})
+"""Fields that stand beside whatever form the rest has."""
 
 _submission = msgspec.json.Decoder(Submission)
 
@@ -48,8 +52,8 @@ def read_message(message: Foreign, stream: str) -> Submission:
     if sum(map(len, fields.values())) > MESSAGE_LIMIT_BYTES:
         raise InvalidRequest((Fault("", f"more than {MESSAGE_LIMIT_BYTES} bytes"),), ErrorCode.TOO_LARGE)
     own_key = fields.get(OWN_KEY)
-    if own_key is not None:
-        fields = {name: value for name, value in fields.items() if name != OWN_KEY}
+    if not _BESIDE.isdisjoint(fields):
+        fields = {name: value for name, value in fields.items() if name not in _BESIDE}
     if is_payload(fields) and not _is_job(fields[PAYLOAD]):
         submission = decode(_submission, fields[PAYLOAD])
     else:
@@ -59,6 +63,12 @@ def read_message(message: Foreign, stream: str) -> Submission:
     if submission.idempotency_key is not None:
         return submission
     return structs.replace(submission, idempotency_key=f"{stream} {message.place}")
+
+
+def place_of(message: Foreign) -> Trace | None:
+    """Return the place in a trace that its producer wrote *message* in; None where it says none."""
+    said = message.fields.get(TRACE)
+    return None if said is None else said.decode("latin-1")
 
 
 def _is_job(payload: bytes) -> bool:

@@ -25,12 +25,13 @@ from waypost.domain.errors import Conflict, ErrorCode, InvalidRequest, Unavailab
 from waypost.domain.ids import format_id
 from waypost.domain.submission import Submission
 from waypost.entrypoints.limits import EntrypointLimits
-from waypost.entrypoints.streams.messages import read_message
+from waypost.entrypoints.streams.messages import place_of, read_message
 from waypost.pipeline.intake import Caller, Intake
 from waypost.ports.source import Foreign, RefusedMessage, Source
 from waypost.ports.work import Acceptance, Accepted, Conflicting, Duplicate, InProgress, Unwritten
 from waypost.runtime.ticker import every
 from waypost.telemetry import Event, Metric, Telemetry
+from waypost.telemetry.tracing import Trace
 
 BATCHES_AT_ONCE: Final = 3
 """The most batches at once: while one is being written the next is read and decoded."""
@@ -134,7 +135,8 @@ class StreamIntake:
         asked = [(message, one) for message, one in zip(messages, made, strict=True) if isinstance(one, Submission)]
         refused = [one for one in made if isinstance(one, RefusedMessage)]
         await self._patiently(partial(self._limits.count, self._caller, len(asked)), _Trouble.LIMITED)
-        answers = await self._accepted([submission for _, submission in asked])
+        places = () if self._intake.tracing is None else [place_of(message) for message, _ in asked]
+        answers = await self._accepted([submission for _, submission in asked], places)
         done: list[Foreign] = []
         new = 0
         for (message, _), answer in zip(asked, answers, strict=True):
@@ -162,24 +164,30 @@ class StreamIntake:
         for each in refused:
             self._telemetry.event(Event.MESSAGE_REFUSED, source=self._name, place=each.message.place, code=each.code)
 
-    async def _accepted(self, submissions: Sequence[Submission]) -> list[Answer]:
-        """Submit and return an answer to each; one that is in progress, or was not written, is submitted again."""
+    async def _accepted(self, submissions: Sequence[Submission], places: Sequence[Trace | None]) -> list[Answer]:
+        """Submit and return an answer to each; one that is in progress, or was not written, is submitted again.
+
+        *places* are theirs in traces; empty where nothing is traced.
+        """
         answers: list[Answer] = [InProgress(0)] * len(submissions)
         while waiting := [n for n, answer in enumerate(answers) if isinstance(answer, InProgress | Unwritten)]:
-            found = await self._submitted([submissions[n] for n in waiting])
+            of_these = [places[n] for n in waiting] if places else ()
+            found = await self._submitted([submissions[n] for n in waiting], of_these)
             for n, answer in zip(waiting, found, strict=True):
                 answers[n] = answer
             if wait_s := max(map(_wait_s, found), default=0.0):
                 await self._pause(wait_s)
         return answers
 
-    async def _submitted(self, submissions: Sequence[Submission]) -> Sequence[Answer]:
+    async def _submitted(self, submissions: Sequence[Submission], places: Sequence[Trace | None]) -> Sequence[Answer]:
         """Submit together; after a surprise, submit one by one, so that only one message has to bear it."""
         try:
-            return await self._patiently(partial(self._intake.submit, self._caller, submissions), _Trouble.WAITING)
+            submit = partial(self._intake.submit, self._caller, submissions, places)
+            return await self._patiently(submit, _Trouble.WAITING)
         except Exception as error:  # noqa: BLE001 - whatever one message does, the others go on
             if len(submissions) > 1:
-                return [answer for each in submissions for answer in await self._submitted([each])]
+                apart = [([each], places[n : n + 1]) for n, each in enumerate(submissions)]
+                return [answer for each in apart for answer in await self._submitted(*each)]
             kind, _, place = _where(error).partition(" at ")
             self._telemetry.event(Event.REQUEST_FAILED, route=f"source {self._name}", error=kind, place=place)
             return [_Surprise()]

@@ -18,7 +18,7 @@ from typing import Final
 from confluent_kafka import KafkaException
 
 from waypost.domain.errors import ConfigurationError, Unavailable
-from waypost.ports.source import OWN_KEY, PAYLOAD, Foreign, ReadingLag, RefusedMessage
+from waypost.ports.source import OWN_KEY, PAYLOAD, TRACE, Foreign, ReadingLag, RefusedMessage
 from waypost.stores.kafka.consumer import GroupConsumer
 from waypost.stores.kafka.partitions import Committed, IncomingMessage, PartitionRef
 from waypost.stores.kafka.producer import Acknowledging, Outgoing
@@ -29,7 +29,8 @@ from waypost.stores.kafka.topics import describe_topic, provide_one
 READ_AHEAD: Final = 5_000
 """The messages received and not asked for from which partitions pause, until half are gone."""
 WAIT_S: Final = 0.5
-_OWN_KEY: Final = OWN_KEY.decode()
+_BESIDE: Final = {name.decode(): name for name in (OWN_KEY, TRACE)}
+"""Headers that are fields of what is handed out."""
 
 
 class KafkaSource:
@@ -156,8 +157,8 @@ class KafkaSource:
         self._in_hand[place] = incoming
         fields = {PAYLOAD: incoming.value or b""}
         for name, text in incoming.headers:
-            if name == _OWN_KEY:
-                fields[OWN_KEY] = text
+            if name in _BESIDE:
+                fields[_BESIDE[name]] = text
         return Foreign(place, fields)
 
     def _letter(self, incoming: IncomingMessage, refused: RefusedMessage) -> Outgoing:

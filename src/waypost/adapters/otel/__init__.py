@@ -1,0 +1,1 @@
+"""OpenTelemetry: spans, exported by OTLP over HTTP."""
