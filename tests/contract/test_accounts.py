@@ -55,3 +55,14 @@ async def test_a_new_password_ends_sessions_and_a_code_holds_once(accounts: SqlA
     changed = Account("ann", "admin", "$argon2id$new", None, NOW)
     await accounts.put(changed)
     assert await accounts.find("ann") == changed and await accounts.logged_in(ONE, NOW) is None
+
+
+async def test_whom_a_provider_vouches_for_has_the_role_that_it_said_last(accounts: SqlAccounts) -> None:
+    name, ends_at = "oidc:ann@example.com", later(NOW, HOUR_MS)
+    await accounts.enter("admin", NewSession(ONE, name, NOW, ends_at))
+    assert await accounts.logged_in(ONE, NOW) == Account(name, "admin", "", None, NOW)
+    await accounts.enter("viewer", NewSession(OTHER, name, later(NOW, 1), ends_at))
+    for token in (ONE, OTHER):
+        found = await accounts.logged_in(token, NOW)
+        assert found is not None and found.role == "viewer"
+    assert await accounts.end_all(name) == 2

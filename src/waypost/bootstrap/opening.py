@@ -12,7 +12,7 @@ from waypost.config import Config, Stack
 from waypost.domain.errors import ConfigurationError, ErrorCode, StorageFull, Unavailable
 from waypost.features.archive.settings import archives, check_archive
 from waypost.features.contacts.settings import check_contacts
-from waypost.features.dashboard.settings import DashboardSettings
+from waypost.features.dashboard.settings import DashboardSettings, check_dashboard
 from waypost.features.preferences.settings import check_preferences
 from waypost.runtime.roles import Role
 from waypost.stores.sql.engines import engine_of
@@ -49,6 +49,7 @@ def check_settings(config: Config) -> None:
     check_fallbacks(config)
     check_archive(config)
     check_contacts(config)
+    check_dashboard(config)
     check_preferences(config)
     receipt_links(config)
 

@@ -13,6 +13,7 @@ from waypost.bootstrap.sources import look_at_source
 from waypost.bootstrap.stacks import check_broker
 from waypost.config import Config, SourceName, SourceSettings
 from waypost.domain.errors import Unavailable
+from waypost.features.dashboard.settings import DashboardSettings, OidcSettings
 from waypost.stores.cassandra.settings import CassandraSettings
 from waypost.stores.sql.engines import engine_of
 from waypost.stores.sql.settings import is_postgres
@@ -36,7 +37,19 @@ async def reach(config: Config) -> list[Reached]:
         found.append(await _reach_postgres(config))
     if config.cassandra is not None:
         found.append(await _reach_cassandra(config.cassandra))
+    oidc = (config.features.get("dashboard") or DashboardSettings()).oidc
+    if oidc is not None:
+        found.append(await _reach_provider(oidc))
     return found + [await _reach_source(name, source) for name, source in config.sources.items()]
+
+
+async def _reach_provider(settings: OidcSettings) -> Reached:
+    from waypost.features.dashboard.oidc import look  # noqa: PLC0415 - its client, where it is needed
+
+    try:
+        return Reached("dashboard.oidc", await look(settings))
+    except OSError as away:
+        return Reached("dashboard.oidc", "away", f"dashboard.oidc.issuer: {settings.issuer} {away}")
 
 
 async def _reach_source(name: SourceName, source: SourceSettings) -> Reached:

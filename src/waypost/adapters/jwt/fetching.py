@@ -1,20 +1,25 @@
-"""Getting a key set: bounded in time and size, from the one place that the configuration names."""
+"""Asking an issuer, for its key set above all: bounded in time and size, from the one place that is named."""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import aiohttp
 
 TIMEOUT_S: Final = 5.0
 LIMIT_BYTES: Final = 262_144
+_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-async def over_http(url: str, ca_file: str | None) -> bytes:
-    """Fetch *url*; OSError in our words where the answer is not a 200 of bearable size, or there is none.
+async def over_http(
+    url: str, ca_file: str | None, form: Mapping[str, str] | None = None, headers: Mapping[str, str] = _NO_HEADERS
+) -> bytes:
+    """Fetch *url*, by POST where there is a *form*; OSError in our words where no 200 of bearable size is answered.
 
     A redirect is no answer: it would name another place than the operator did. Nothing is decompressed.
     """
@@ -26,7 +31,14 @@ async def over_http(url: str, ca_file: str | None) -> bytes:
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
             ) as session,
-            session.get(url, ssl=tls, allow_redirects=False, headers={"accept-encoding": "identity"}) as answer,
+            session.request(
+                "GET" if form is None else "POST",
+                url,
+                data=form,
+                ssl=tls,
+                allow_redirects=False,
+                headers={"accept-encoding": "identity", **headers},
+            ) as answer,
         ):
             if answer.status != 200:
                 raise OSError(f"answered {answer.status}")

@@ -87,7 +87,7 @@ def misfit(settings: IssuerSettings) -> tuple[str, str] | None:
         least = max(SECRET_BYTES[algorithm] for algorithm in settings.algorithms)
         if len(settings.secret.encode()) < least:
             return "secret", f"is shorter than {least} bytes"
-    if settings.jwks_url is not None and not _is_safe(settings.jwks_url):
+    if settings.jwks_url is not None and not is_safe(settings.jwks_url):
         return "jwks_url", "is https, or http on the loopback, without a user and a fragment"
     if not settings.scopes and not (settings.scope_claim and settings.claimed_scopes):
         return "scopes", "its tokens may do nothing: give `scopes`, or `scope_claim` with `claimed_scopes`"
@@ -102,7 +102,8 @@ def _beyond_one_user(settings: IssuerSettings) -> tuple[str, str] | None:
     return None
 
 
-def _is_safe(url: str) -> bool:
+def is_safe(url: str) -> bool:
+    """Tell whether what *url* answers can be believed: https, or http on the loopback."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port

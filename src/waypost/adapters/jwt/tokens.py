@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import Annotated, Any, Final, NoReturn
 
@@ -57,18 +57,9 @@ class IssuedTokens:
 
     async def verify(self, token: str) -> Bearer:
         """See Tokens."""
-        header, claims = _opened(token)
+        _, claims = _opened(token)
         issuer, keys = self._issuer_of(claims)
-        if header.alg not in issuer.settings.algorithms:
-            _refuse("the token is signed in a way that is not accepted here")
-        key = await keys.find(header.kid, Algorithm(header.alg))
-        if key is None:
-            _refuse("the token is signed with a key that is not its issuer's")
-        try:
-            signed = _SIGNATURES.decode(token, key, algorithms=[header.alg])
-        except (jwt.PyJWTError, ValueError, RecursionError):
-            _refuse("the signature of the token does not hold")
-        bearer = bearer_of(_claims.decode(signed), issuer, self._clock.now())
+        bearer = bearer_of(await signed_claims(token, issuer.settings.algorithms, keys), issuer, self._clock.now())
         if isinstance(bearer, TokenRejected):
             _refuse(bearer.why)
         return bearer
@@ -81,6 +72,20 @@ class IssuedTokens:
         if len(found) != 1:
             _refuse("the token is not for this service" if not found else "the token is for more than one app")
         return found[0]
+
+
+async def signed_claims(token: str, algorithms: Collection[Algorithm], keys: VerifyingKeys) -> dict[str, Any]:
+    """Return what *token* says, once its signature holds; WaypostError where it does not."""
+    header, _ = _opened(token)
+    if header.alg not in algorithms:
+        _refuse("the token is signed in a way that is not accepted here")
+    key = await keys.find(header.kid, Algorithm(header.alg))
+    if key is None:
+        _refuse("the token is signed with a key that is not its issuer's")
+    try:
+        return _claims.decode(_SIGNATURES.decode(token, key, algorithms=[header.alg]))
+    except (jwt.PyJWTError, ValueError, RecursionError):
+        _refuse("the signature of the token does not hold")
 
 
 def _opened(token: str) -> tuple[_Header, dict[str, Any]]:

@@ -81,7 +81,11 @@ async def look_at_servers(config: Config) -> list[Finding]:
 
 
 def _do_about(server: str) -> str:
-    page = {"postgresql": "postgres", "redis": "redis", "kafka": "kafka", "cassandra": "cassandra"}.get(
-        server, "streams"
-    )
+    page = {
+        "postgresql": "postgres",
+        "redis": "redis",
+        "kafka": "kafka",
+        "cassandra": "cassandra",
+        "dashboard.oidc": "dashboard",
+    }.get(server, "streams")
     return f"start it, check its address and access, and what docs/{page}.md asks of it"

@@ -26,7 +26,7 @@ _OF_PROXIES: Final = "1.0"
 
 def is_served(config: Config, settings: DashboardSettings) -> bool:
     """Tell whether there is a dashboard with these settings."""
-    return settings.enabled and (settings.accounts or is_local(config))
+    return settings.enabled and (settings.has_login or is_local(config))
 
 
 def is_local(config: Config) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final
 
 from litestar import Response, get
 from litestar.datastructures import State
 from litestar.exceptions import NotFoundException
+from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 from litestar.types import ASGIApp
 
@@ -46,16 +48,25 @@ def build_dashboard(api: Api, ground: Ground, inner: ASGIApp) -> ASGIApp:
     """Build the application over the API that is *inner*."""
     public = ground.config.rest.public_url or ""
     is_secure = ground.config.rest.tls is not None or public.startswith("https://")
-    site, has_login = Site(api, ground, inner, PAGES, is_secure, {}), ground.settings.accounts
+    site, has_login = Site(api, ground, inner, PAGES, is_secure, {}), ground.settings.has_login
     pages = [handler for page in PAGES for handler in page.handlers]
     return Application(
-        route_handlers=[front, static, *(HANDLERS if has_login else ()), *pages],
+        route_handlers=[front, static, *(HANDLERS if has_login else ()), *by_provider(ground), *pages],
         openapi_config=None,
         logging_config=None,
         exception_handlers={Exception: _failed},
         after_request=_guarded,
         state=State({"api": api, "site": site, "gate": AccountGate() if has_login else LocalGate()}, deep_copy=False),
     )
+
+
+def by_provider(ground: Ground) -> Sequence[HTTPRouteHandler]:
+    """List the handlers of a login by a provider, where there is one."""
+    if ground.settings.oidc is None:
+        return ()
+    from waypost.features.dashboard.oidc_login import HANDLERS as OIDC  # noqa: PLC0415 - its client, where needed
+
+    return OIDC
 
 
 @get(FOLDER)

@@ -7,6 +7,7 @@ from typing import Final
 from urllib.parse import parse_qsl, urlencode
 
 from litestar import Response, get, post
+from litestar.datastructures import Cookie
 from msgspec import Struct
 
 from waypost.domain.errors import ErrorCode, WaypostError
@@ -21,6 +22,7 @@ from waypost.features.dashboard.desk import FOLDER, TOKEN, Asked, answer_html, r
 from waypost.features.dashboard.foreign import refuse_foreign, refuse_forged, refuse_nul
 from waypost.features.dashboard.operators import Operator, Role
 from waypost.features.dashboard.rendering import render
+from waypost.features.dashboard.settings import DashboardSettings
 from waypost.features.dashboard.site import Site
 from waypost.pipeline.intake import Caller
 from waypost.ports.audit import Act
@@ -44,9 +46,9 @@ class AccountGate:
 
     async def operator(self, request: Asked) -> Operator:
         """See Gate."""
-        token, site = request.cookies.get(SESSION), _site(request)
+        token, site = request.cookies.get(SESSION), site_of(request)
         account = None if not token else await _accounts(site).logged_in(token_hash(token), site.api.clock.now())
-        if account is None or account.role not in set(Role):
+        if account is None or account.role not in set(Role) or not _may_still(account, site.ground.settings):
             raise NotLoggedIn("log in first")
         vouch_for(request.scope)
         return Operator(account.name, Role(account.role), can_log_out=True)
@@ -72,7 +74,9 @@ async def show_login(request: Asked) -> Response[bytes]:
 async def log_in(request: Asked) -> Response[bytes]:
     """Begin a session, or say that something is wrong and not what."""
     refuse_foreign(request)
-    site, entered = _site(request), await _entered(request)
+    site, entered = site_of(request), await _entered(request)
+    if not site.ground.settings.accounts:
+        raise WaypostError("people log in by the provider alone", ErrorCode.FORBIDDEN)
     refuse_forged(request, entered.csrf)
     visit = _visit(request)
     await site.api.limits.count_unvouched(visit)  # each name has tries of its own, and each takes a tenth of a second
@@ -84,26 +88,31 @@ async def log_in(request: Asked) -> Response[bytes]:
     ):
         return _form(request, entered.onward, _WRONG, 401)
     assert account is not None
-    await _record(request, site, Act.ACCOUNT_LOGGED_IN, account)
-    token, now = secrets.token_urlsafe(_TOKEN_BYTES), site.api.clock.now()
-    await _accounts(site).begin(NewSession(token_hash(token), account.name, now, later(now, _SESSION_MS)))
-    return redirect(
-        _onward(entered.onward), [site.cookie(SESSION, token, max_age=_SESSION_MS // 1_000, samesite="lax")]
-    )
+    await put_on_record(request, site, account.name)
+    session, cookie = begun(site, account.name)
+    await _accounts(site).begin(session)
+    return redirect(onward_of(entered.onward), [cookie])
 
 
 @post(f"{FOLDER}/-/logout", status_code=200)
 async def log_out(request: Asked) -> Response[bytes]:
     """End the session."""
     refuse_foreign(request)
-    site, token = _site(request), request.cookies.get(SESSION)
+    site, token = site_of(request), request.cookies.get(SESSION)
     refuse_forged(request, (await _entered(request)).csrf)
     if token:
         await _accounts(site).end(token_hash(token))
     return redirect(LOGIN, [site.cookie(SESSION, "", max_age=0)])
 
 
-def _onward(address: str) -> str:
+def begun(site: Site, name: str) -> tuple[NewSession, Cookie]:
+    """Make a session that begins now, and the cookie that the browser keeps of it."""
+    token, now = secrets.token_urlsafe(_TOKEN_BYTES), site.api.clock.now()
+    cookie = site.cookie(SESSION, token, max_age=_SESSION_MS // 1_000, samesite="lax")
+    return NewSession(token_hash(token), name, now, later(now, _SESSION_MS)), cookie
+
+
+def onward_of(address: str) -> str:
     """Return where to go after the login: a page of ours and nowhere else."""
     is_ours = address.startswith(f"{FOLDER}/") and "//" not in address and address.isascii() and address.isprintable()
     return address if is_ours else FOLDER
@@ -114,6 +123,11 @@ def login_address(request: Asked) -> str:
     query = request.scope["query_string"].decode("latin-1")
     onward = request.url.path + (f"?{query}" if query else "")
     return f"{LOGIN}?{urlencode({'next': onward})}"
+
+
+def _may_still(account: Account, settings: DashboardSettings) -> bool:
+    """Tell whether people log in as this one did."""
+    return settings.accounts if account.password else settings.oidc is not None
 
 
 async def _has_second_factor(site: Site, account: Account | None, entered: Entered) -> bool:
@@ -136,18 +150,20 @@ async def _entered(request: Asked) -> Entered:
     return Entered(name, password, code, fields.get("next", ""), fields.get("csrf", ""))
 
 
-async def _record(request: Asked, site: Site, act: Act, account: Account) -> None:
-    """Put on record what is about no app, for each of them."""
+async def put_on_record(request: Asked, site: Site, name: str) -> None:
+    """Put on record that somebody logged in: it is about no app, so for each of them."""
     for app in site.apps:
-        request.scope["user"] = Caller(AppId(app), CallerId(f"dashboard:{account.name}"), frozenset({Scope.READ}))
-        await record(request, act, [account.name])
+        request.scope["user"] = Caller(AppId(app), CallerId(f"dashboard:{name}"), frozenset({Scope.READ}))
+        await record(request, Act.ACCOUNT_LOGGED_IN, [name])
 
 
 def _form(request: Asked, onward: str, wrong: str | None = None, status: int = 200) -> Response[bytes]:
     token = request.cookies.get(TOKEN) or secrets.token_urlsafe(24)
-    response = answer_html(render("login.html", {"csrf": token, "onward": onward, "wrong": wrong}), status)
+    settings: DashboardSettings = site_of(request).ground.settings
+    values = {"csrf": token, "onward": onward, "wrong": wrong, "settings": settings}
+    response = answer_html(render("login.html", values), status)
     if not request.cookies.get(TOKEN):
-        response.cookies.append(_site(request).cookie(TOKEN, token))
+        response.cookies.append(site_of(request).cookie(TOKEN, token))
     return response
 
 
@@ -156,7 +172,8 @@ def _visit(request: Asked) -> Visit:
     return Visit(f"POST {LOGIN}", peer, lambda header: request.headers.getall(header, []))
 
 
-def _site(request: Asked) -> Site:
+def site_of(request: Asked) -> Site:
+    """Return what all requests share."""
     site: Site = request.app.state.site
     return site
 

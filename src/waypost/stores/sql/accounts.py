@@ -31,6 +31,10 @@ INSERT INTO account (name, role, password, totp, totp_step, created_at) VALUES (
 ON CONFLICT (name) DO UPDATE
 SET role = excluded.role, password = excluded.password, totp = excluded.totp, totp_step = 0
 """
+_ENTER: Final = """\
+INSERT INTO account (name, role, password, totp, totp_step, created_at) VALUES (?, ?, '', NULL, 0, ?)
+ON CONFLICT (name) DO UPDATE SET role = excluded.role
+"""
 _FIND: Final = f"SELECT {_COLUMNS} FROM account WHERE name = ?"  # noqa: S608 - a list of columns
 _ALL: Final = f"SELECT {_COLUMNS} FROM account ORDER BY name LIMIT ?"  # noqa: S608 - a list of columns
 _OF_SESSION: Final = f"""\
@@ -53,7 +57,7 @@ class Account(Struct, frozen=True):
     name: str
     role: str
     password: str
-    """The hash of the password, with its parameters."""
+    """The hash of the password, with its parameters; empty where somebody else vouches for the person."""
     totp: str | None
     """The secret of the second factor (RFC 6238), in base32; None where there is none."""
     created_at: Instant
@@ -99,6 +103,10 @@ class SqlAccounts:
     async def begin(self, session: NewSession) -> None:
         """Begin a session."""
         await self._database.commits.submit(_BEGINNING, session)
+
+    async def enter(self, role: str, session: NewSession) -> None:
+        """Begin a session of somebody whom a provider vouches for, with the role that it says from now on."""
+        await self._database.commits.submit(_ENTERING, (role, session))
 
     async def logged_in(self, token: bytes, now: Instant) -> Account | None:
         """Return whose session has this hash and has not ended."""
@@ -146,6 +154,12 @@ def _begin(transaction: Transaction, sessions: Sequence[NewSession]) -> list[Non
     return [None] * len(sessions)
 
 
+def _enter(transaction: Transaction, entries: Sequence[tuple[str, NewSession]]) -> list[None]:
+    for role, session in entries:
+        transaction.connection.execute(_ENTER, (session.name, role, session.begun_at))
+    return _begin(transaction, [session for _, session in entries])
+
+
 def _end(transaction: Transaction, tokens: Sequence[bytes]) -> list[None]:
     transaction.connection.executemany(_END, [(token,) for token in tokens])
     return [None] * len(tokens)
@@ -163,6 +177,7 @@ _PUTTING = OperationKind("put_account", _put, durable=True)
 _REMOVING = OperationKind("remove_account", _remove, durable=True)
 _USING_STEP = OperationKind("use_second_factor", _use_step, durable=True)
 _BEGINNING = OperationKind("begin_session", _begin, durable=True)
+_ENTERING = OperationKind("enter_by_provider", _enter, durable=True)
 _ENDING = OperationKind("end_session", _end, durable=True)
 _ENDING_ALL = OperationKind("end_sessions", _end_all, durable=True)
 _DROPPING = OperationKind("drop_sessions", _drop, durable=False, patient=True)
