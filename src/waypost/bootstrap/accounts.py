@@ -34,17 +34,19 @@ class MadeAccount(Struct, frozen=True):
     """What an authenticator takes; None where there is no second factor."""
 
 
-async def put_account(config: Config, name: str, role: str | None, *, second_factor: bool) -> MadeAccount | None:
-    """Make an account, or give one that is there a new password; without *role* it keeps its own.
+async def put_account(
+    config: Config, name: str, role: str | None, *, second_factor: bool, is_new: bool
+) -> MadeAccount | None:
+    """Make an account, or give one that is there a new password, and a new *role* if one is given.
 
-    None where there is no such account, and no role to make one with.
+    None where a new one is there already, or another is not.
     """
     if find_spec("argon2") is None:
         raise ConfigurationError("dashboard.accounts", "needs: pip install 'waypost[dashboard]'")
     async with _opened(config) as store:
         before = await store.accounts.find(name)
         chosen = role or (None if before is None else before.role)
-        if chosen is None:
+        if chosen is None or is_new != (before is None):
             return None
         password, secret = new_password(), new_secret() if second_factor else None
         await _record(config, store, Act.ACCOUNT_PUT, name)

@@ -40,32 +40,36 @@ def accounts() -> None:
 @config_option
 @as_json_option
 def create(name: str, role: str, second_factor: bool, config_path: Path | None, as_json: bool) -> None:
-    """Create an account, and show its password and second factor once. One that exists gets the role and new ones.
+    """Create an account, and show its password and second factor once.
 
     \b
     Examples:
       waypost accounts create ann --role operator
       waypost accounts create screen --role viewer --no-second-factor
     """
-    _put(name, role, second_factor, config_path, as_json)
+    _put(name, role, second_factor, config_path, is_new=True, as_json=as_json)
 
 
 @accounts.command()
 @click.argument("name")
+@click.option("--role", type=click.Choice(ROLES), help="What the person may do from now on.")
 @_second_factor
 @config_option
 @as_json_option
-def reset(name: str, second_factor: bool, config_path: Path | None, as_json: bool) -> None:
+def reset(name: str, role: str | None, second_factor: bool, config_path: Path | None, as_json: bool) -> None:
     """Give an account a new password and second factor, and end its sessions.
 
     \b
     Examples:
       waypost accounts reset ann
+      waypost accounts reset ann --role admin
     """
-    _put(name, None, second_factor, config_path, as_json)
+    _put(name, role, second_factor, config_path, is_new=False, as_json=as_json)
 
 
-def _put(name: str, role: str | None, second_factor: bool, config_path: Path | None, as_json: bool) -> None:
+def _put(
+    name: str, role: str | None, second_factor: bool, config_path: Path | None, *, is_new: bool, as_json: bool
+) -> None:
     from msgspec.structs import asdict
 
     from waypost.bootstrap.accounts import put_account
@@ -73,9 +77,10 @@ def _put(name: str, role: str | None, second_factor: bool, config_path: Path | N
     if not (name.isascii() and name.isprintable() and 1 <= len(name) <= 64) or ":" in name or " " in name:
         raise click.BadParameter("1 to 64 characters of ASCII, no space and no colon", param_hint="NAME")
     config, _ = read_config(config_path)
-    made = asyncio.run(put_account(config, name, role, second_factor=second_factor))
+    made = asyncio.run(put_account(config, name, role, second_factor=second_factor, is_new=is_new))
     if made is None:
-        raise click.ClickException(f"there is no account {name}; create makes one")
+        why = "there is one already; reset gives it a new password" if is_new else "there is none; create makes one"
+        raise click.ClickException(f"account {name}: {why}")
     if as_json:
         print_json(asdict(made))
     else:

@@ -41,6 +41,9 @@ def test_accounts_are_made_listed_reset_and_removed(config: str) -> None:
         ("screen", "viewer", False),
     ]
     assert made["password"] not in _run(config, "list").stdout
+    refused = _run(config, "create", "ann", "--role", "admin")
+    assert refused.exit_code == 1 and "there is one already; reset gives it a new password" in refused.output
+    assert json.loads(_run(config, "reset", "screen", "--role", "admin", "--json").stdout)["role"] == "admin"
     again = json.loads(_run(config, "reset", "ann", "--json").stdout)
     assert again["password"] != made["password"] and again["role"] == "operator"
     assert _run(config, "logout", "ann").stdout == "0 sessions ended\n"
