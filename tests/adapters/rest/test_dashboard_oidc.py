@@ -15,8 +15,9 @@ from tests.adapters.rest.oidc_provider import RunningProvider, agreed, running_p
 from tests.adapters.rest.service import Service, served
 from tests.adapters.rest.test_dashboard import browser
 from waypost.bootstrap import features
+from waypost.bootstrap.reach import reach
+from waypost.config import Config
 from waypost.domain.time import HOUR_MS, MINUTE_MS, SECOND_MS
-from waypost.features.dashboard.oidc import look
 from waypost.features.dashboard.settings import DashboardSettings, OidcSettings, RoleClaims
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("on_file")]
@@ -54,6 +55,10 @@ async def guarded(settings: OidcSettings) -> AsyncIterator[tuple[Service, httpx.
         changes = {"grounds": grounds, "mounts": features.mounts(grounds)}
         async with browser(service, PUBLIC, "203.0.113.9", **changes) as there:
             yield service, caller, there
+
+
+def _config(settings: OidcSettings) -> Config:
+    return Config(apps={}, features={"dashboard": DashboardSettings(oidc=settings)})
 
 
 async def _gone(there: httpx.AsyncClient, onward: str = "") -> str:
@@ -143,11 +148,12 @@ async def test_whoever_comes_back_with_what_is_not_of_this_login_is_refused(
 
 async def test_a_provider_that_is_away_is_said_as_such(provider: RunningProvider, tmp_path: Path) -> None:
     settings = settings_for(provider, tmp_path)
-    assert "1 keys" in await look(settings)
+    (found,) = await reach(_config(settings))
+    assert found.problem is None and provider.issuer in found.what
     for wrong, why in (("http://127.0.0.1:1", "cannot be reached"), (f"{provider.issuer}/", "another issuer")):
         away = msgspec.structs.replace(settings, issuer=wrong)
-        with pytest.raises(OSError, match=why):
-            await look(away)
+        (found,) = await reach(_config(away))
+        assert why in str(found.problem), "as `check-config --connect` and `doctor` say"
     async with guarded(away) as (_, _, there):
         answer = await there.get(START)
         assert answer.status_code == 503 and why in answer.text
