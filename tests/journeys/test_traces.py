@@ -111,6 +111,8 @@ async def test_one_trace_goes_from_the_callers_request_to_the_providers_answers(
 
             await until(exported, "the spans")
             _check_trace(collector, ids)
+            _, shown = await service.ask("GET", f"/v1/notifications/{ids[0]}")
+            assert shown["content"]["trace"].startswith(f"00-{OURS}-")
             assert silent["id"] not in {said(each).get("waypost.notification_id") for each in collector.spans}
             assert collector.services == {"waypost"}
 

@@ -19,7 +19,7 @@ API_COMMANDS = (
     "import waypost.cli.sending, waypost.cli.bulk, waypost.cli.dead, waypost.cli.devices, waypost.cli.showing"
 )
 HEAVY = (
-    "aiohttp", "alembic", "cryptography", "faker", "httpx", "litestar", "opentelemetry", "polyfactory", "pydantic",
+    "aiohttp", "alembic", "cryptography", "faker", "httpx", "litestar", "opentelemetry.sdk", "polyfactory", "pydantic",
     "rich", "sqlalchemy", "uvicorn", "yaml",
 )  # fmt: skip
 """Each takes as long to import as the interpreter does to start, or longer."""

@@ -179,6 +179,7 @@ MEANINGS: Final = {
     "token_updated_at": "When the token last changed.",
     "token_use": "The use of an iOS token.",
     "total": "How many there are on all pages.",
+    "trace": "The place in the trace of its acceptance (W3C `traceparent`); null where that was not traced.",
     "ttl": "Seconds for which sending is worthwhile.",
     "type": "The type of the notification, a word of your own.",
     "unread": "How many entries of the inbox are not read.",
