@@ -63,6 +63,8 @@ async def test_no_cursor_is_a_surprise(service: Behind) -> None:
         for n in range(3):
             assert (await client.post("/v1/notifications", json=shown(f"user-{n}"))).status_code == 202
         assert (await client.put(f"/v1/topics/{NOBODY}", json={})).status_code == 201
+        series = {"steps": [{"name": "first", "notification": {"title": "Hello"}}]}
+        assert (await client.put(f"/v1/series/{NOBODY}", json=series)).status_code == 201
         genuine = (await client.get("/v1/notifications", params={"limit": 1})).json()["next"]
         document = (await client.get("/openapi.json")).json()
         lists = [
