@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 from msgspec.structs import replace
 
 from waypost.domain.ids import AppId, UserId
@@ -38,11 +40,12 @@ class MemorySchedules:
         of_app = sorted(name for of, name in self._kept if of == app and name > after)
         return [self._kept[app, name][0] for name in of_app[:n]]
 
-    async def due(self, now: Instant, after: Schedule | None, n: int) -> list[Schedule]:
+    async def due(self, now: Instant, n: int) -> AsyncIterator[list[Schedule]]:
         """See SqlSchedules."""
-        due = sorted((each.due_at, each.app, each.name) for each, _ in self._kept.values() if each.due_at is not None)
-        place = (Instant(0), AppId(""), "") if after is None else (after.due_at or Instant(0), after.app, after.name)
-        return [self._kept[app, name][0] for at, app, name in due if at <= now and (at, app, name) > place][:n]
+        due = [each for each, _ in self._kept.values() if each.due_at is not None and each.due_at <= now]
+        due.sort(key=lambda each: (each.due_at or 0, each.app, each.name))
+        for start in range(0, len(due), n):
+            yield due[start : start + n]
 
     async def remove(self, app: AppId, name: str) -> bool:
         """See SqlSchedules."""

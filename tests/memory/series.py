@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import AsyncIterator
 
 from msgspec.structs import replace
 
@@ -76,14 +77,16 @@ class MemorySeries:
         found = sorted(key[2] for key in self._members if key[:2] == (app, name) and key[2] > after)
         return [self._members[app, name, user][0] for user in found[:n]]
 
-    async def due(self, now: Instant, after: Member | None, n: int) -> list[Member]:
+    async def due(self, now: Instant, n: int) -> AsyncIterator[list[Member]]:
         """See SqlSeries."""
 
         def place(member: Member) -> tuple[int, str, str, str]:
             return member.due_at or 0, member.app, member.series, member.user_id
 
         due = [each for each, _ in self._members.values() if each.due_at is not None and each.due_at <= now]
-        return sorted((each for each in due if after is None or place(each) > place(after)), key=place)[:n]
+        due.sort(key=place)
+        for start in range(0, len(due), n):
+            yield due[start : start + n]
 
     async def exit_by_event(self, app: AppId, user_id: UserId, event: str) -> None:
         """See SqlSeries."""
