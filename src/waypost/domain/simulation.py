@@ -17,9 +17,6 @@ from waypost.domain.submission import Defaults
 from waypost.domain.time import SECOND_MS, Instant
 from waypost.domain.words import Words
 
-UNTYPED: Final = ""
-"""What notifications without a type are listed under."""
-
 
 class Ending(Words):
     """The end that a notification would come to."""

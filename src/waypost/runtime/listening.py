@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Annotated
 
 from msgspec import Meta, Struct
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether *host*, a name or an IP address, means this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 class Listen(Struct, frozen=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from enum import StrEnum
 from typing import Annotated, Final
 from urllib.parse import urlsplit
@@ -10,6 +9,7 @@ from urllib.parse import urlsplit
 from msgspec import Meta, Struct
 
 from waypost.domain.scope import Scope
+from waypost.runtime.listening import is_loopback
 
 
 class Algorithm(StrEnum):
@@ -111,11 +111,4 @@ def is_safe(url: str) -> bool:
         return False
     if not host or parts.username is not None or parts.password is not None or parts.fragment:
         return False
-    return parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host))
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))

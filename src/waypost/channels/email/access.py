@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import ssl
 from email.utils import parseaddr
-from ipaddress import ip_address
 
 from msgspec import Struct
 
@@ -16,6 +15,7 @@ from waypost.channels.email.settings import PORTS, EmailSettings, Security
 from waypost.channels.email.unsubscribing import read_unsubscribing
 from waypost.channels.push.secrets import read_line
 from waypost.domain.errors import ConfigurationError
+from waypost.runtime.listening import is_loopback
 
 _CALLBACK_PASSWORD_BYTES = 16
 
@@ -37,7 +37,7 @@ class Access(Struct, frozen=True):
 
 def read_access(section: str, settings: EmailSettings) -> Access:
     """Read the files that the settings name; ConfigurationError names the setting that cannot be used."""
-    if settings.security == "none" and not settings.plaintext and not _is_here(settings.host):
+    if settings.security == "none" and not settings.plaintext and not is_loopback(settings.host):
         why = "none is for a server on this machine; set plaintext: true to send unencrypted to others"
         raise ConfigurationError(f"{section}.security", why)
     if settings.password_file and settings.token_file:
@@ -106,13 +106,6 @@ def _trust(section: str, ca_file: str | None) -> ssl.SSLContext:
         raise ConfigurationError(f"{section}.ca_file", "holds no certificate") from None
     except OSError as error:
         raise ConfigurationError(f"{section}.ca_file", f"cannot read it: {error.strerror or 'unreadable'}") from None
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _our_name() -> str:

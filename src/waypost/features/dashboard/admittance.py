@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
 from waypost.config import Config
 from waypost.features.dashboard.settings import DashboardSettings
+from waypost.runtime.listening import is_loopback
 
 _FORWARDED: Final = (
     "forwarded",
@@ -34,16 +34,6 @@ def is_local(config: Config) -> bool:
     public = config.rest.public_url
     is_public = public is not None and not is_loopback(urlsplit(public).hostname or "")
     return is_loopback(config.listen.host) and not is_public and not config.limits.trusted_proxies
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether *host* names this machine."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def is_from_here(version: str, host: str, peer: str, names: Iterable[str]) -> bool:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection
-from typing import Final
 
 from msgspec.structs import replace
 
 from waypost.channels.inapp.settings import CHANNEL as FEED
 from waypost.domain.channel_steps import ChannelStep
-from waypost.domain.ids import NotificationId, created_at, format_id
+from waypost.domain.ids import NotificationId, created_at, format_id, next_ids
 from waypost.domain.notification import Notification, lane_of
 from waypost.domain.routing import place_of
 from waypost.domain.settlement import Suppressed
@@ -22,11 +21,6 @@ from waypost.domain.time import Instant
 from waypost.features.parts import Ground
 from waypost.features.preferences.deciding import DEGRADED, DEGRADED_CALLER
 from waypost.ports.work import NewNotification, Unwritten
-
-_VERSION: Final = 0x7 << 76
-_VARIANT: Final = 0b10 << 62
-_LOW: Final = (1 << 62) - 1
-_MIDDLE: Final = 0xFFF << 64
 
 
 def degraded(notification: Notification) -> Suppressed:
@@ -45,10 +39,9 @@ async def put_into_feed(ground: Ground, notifications: Collection[Notification],
 
 
 def copy_id(of: NotificationId) -> NotificationId:
-    """Return the id of the copy: a UUIDv7 in form (RFC 9562 section 5.7), of the same millisecond."""
-    noise = int.from_bytes(hashlib.blake2b(of, digest_size=10, person=b"degraded").digest(), "big")
-    value = (created_at(of) << 80) | _VERSION | (noise & _MIDDLE) | _VARIANT | (noise & _LOW)
-    return NotificationId(value.to_bytes(16, "big"))
+    """Return the id of the copy: of the same millisecond, its random part made of the id that it is a copy of."""
+    (made,), _ = next_ids(created_at(of), 1, hashlib.blake2b(of, digest_size=10, person=b"degraded").digest(), 0)
+    return made
 
 
 def _copy(of: Notification, now: Instant) -> Notification:
