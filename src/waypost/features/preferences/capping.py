@@ -12,9 +12,9 @@ from waypost.domain.ids import NotificationId
 from waypost.domain.recipient import Recipient
 from waypost.domain.routing import condition_of
 from waypost.domain.settlement import Parked, Suppressed
-from waypost.domain.time import MINUTE_MS, Instant
+from waypost.domain.time import Instant
 from waypost.features.parts import Ground
-from waypost.features.preferences.deciding import FEATURE, FREQUENCY_LIMIT, Facts
+from waypost.features.preferences.deciding import FEATURE, FREQUENCY_LIMIT, Facts, may_be_second
 from waypost.features.preferences.degrading import copy_id, degraded, put_into_feed
 from waypost.pipeline.route import Plan, held_back
 
@@ -47,11 +47,10 @@ async def _without_degraded(
 def _may_be_in_feed(
     ground: Ground, plan: Plan, found: Mapping[NotificationId, Recipient], now: Instant
 ) -> dict[int, Suppressed | Parked]:
-    """Return the deliveries in whose place a copy may be in the feed: what was due a minute ago, and may degrade."""
+    """Return the deliveries in whose place a copy may be in the feed: those that may degrade."""
     notification = plan.item.notification
     known = found[notification.id].facts.get(FEATURE) if plan.deliveries else None
-    due_at = notification.scheduled_at or notification.created_at
-    if not isinstance(known, Facts) or known.capped is None or now - due_at < MINUTE_MS:
+    if not isinstance(known, Facts) or known.capped is None or not may_be_second(notification, now):
         return {}
     capped, end = known.capped, degraded(notification)
     return {

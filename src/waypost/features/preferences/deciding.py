@@ -27,7 +27,7 @@ from waypost.domain.quiet_hours import Hours, quiet_until
 from waypost.domain.recipient import Recipient
 from waypost.domain.routing import Candidate, Deferred, Noted, Question, Rule, Verdict
 from waypost.domain.settlement import Suppressed
-from waypost.domain.time import MINUTE_MS
+from waypost.domain.time import MINUTE_MS, Instant
 from waypost.features.parts import Ground
 from waypost.features.preferences.knowing import Known, KnownUsers
 from waypost.features.preferences.settings import links_of
@@ -76,6 +76,15 @@ class Facts(Struct, frozen=True):
     """Whether it is to be sent; else somebody only asks."""
     digest: DigestWords | None = None
     """Its words, where it is a digest."""
+
+
+def may_be_second(notification: Notification, now: Instant) -> bool:
+    """Tell whether somebody may have begun to send this and died: it was due a minute ago.
+
+    What they put into a digest or a feed is looked for then alone; nothing is merged in the minute before the end of
+    quiet hours, so that what is merged is never younger when it may be sent.
+    """
+    return now - (notification.scheduled_at or notification.created_at) >= MERGED_BEFORE_MS
 
 
 def is_declared(config: Config) -> bool:

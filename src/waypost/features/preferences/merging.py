@@ -27,7 +27,7 @@ from waypost.domain.recipient import Recipient
 from waypost.domain.settlement import Suppressed
 from waypost.domain.time import DAY_MS, MINUTE_MS, Instant, later
 from waypost.features.parts import Ground
-from waypost.features.preferences.deciding import FEATURE, MERGED, MERGED_BEFORE_MS, DigestWords, Facts
+from waypost.features.preferences.deciding import FEATURE, MERGED, MERGED_BEFORE_MS, DigestWords, Facts, may_be_second
 from waypost.pipeline.route import Plan, held_back
 from waypost.ports.work import NewNotification, Unwritten
 from waypost.runtime.clock import RandomIds
@@ -91,11 +91,10 @@ def _merged_into(digest: NotificationId) -> Suppressed:
 
 
 def _may_be_merged(plan: Plan, found: Mapping[NotificationId, Recipient], now: Instant) -> bool:
-    """Tell whether its words may be in a digest: it is older than the minute in which nothing is merged."""
+    """Tell whether its words may be in a digest."""
     notification = plan.item.notification
     known: Facts | None = found[notification.id].facts.get(FEATURE)
-    due_at = notification.scheduled_at or notification.created_at
-    return known is not None and known.settings.quiet_hours == "merge" and now - due_at >= MERGED_BEFORE_MS
+    return known is not None and known.settings.quiet_hours == "merge" and may_be_second(notification, now)
 
 
 def _by_night(
