@@ -21,18 +21,18 @@ FEW: Final = 100
 
 @dataclass(frozen=True)
 class Figures:
-    """What is planned for, and what was measured."""
+    """Figures that are planned for, and figures that were measured."""
 
     a_day: float = 100e6
     """Notifications."""
     devices: float = 2.5
-    """Of a user."""
+    """Devices of a user."""
     peak: float = 10.0
     """Times the average."""
     cpu_us: float = _SQLITE.cpu_us
     """Waypost's CPU of a delivery."""
     servers_us: float = _SQLITE.servers_us
-    """That of the store's servers."""
+    """CPU of a delivery in the store's servers."""
     receipt_bytes: float = _SQLITE.receipt_bytes
     kept_days: float = 90.0
     answer_ms: float = 100.0
@@ -47,7 +47,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class Plan:
-    """What follows; rates are a second, at the average and at the peak."""
+    """The plan that follows; rates are a second, at the average and at the peak."""
 
     notifications: float
     deliveries: float

@@ -1,4 +1,4 @@
-"""What so many notifications a day need: ``python -m scripts.sizing --a-day 10e6 --stack postgres``.
+"""Compute what so many notifications a day need: ``python -m scripts.sizing --a-day 10e6 --stack postgres``.
 
 Its figures are those that were measured (docs/internals/capacity.md); put in your own devices, peak, days and CPU.
 """
@@ -28,7 +28,7 @@ class Measured:
     cpu_us: float
     """Waypost's CPU of a delivery, on an idle core."""
     servers_us: float
-    """That of its servers, for one copy."""
+    """CPU of a delivery in its servers, for one copy."""
     notification_bytes: float
     """A notification with its content, indexes included; so are the others."""
     receipt_bytes: float
@@ -53,7 +53,7 @@ CONNECTIONS: Final = 7
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be carried."""
+    """The load that is to be carried."""
 
     a_day: float = 1e6
     """Notifications."""
@@ -73,21 +73,21 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Needs:
-    """What carries it."""
+    """The machines and disks that carry it."""
 
     deliveries_s: float
     """At the peak."""
     workers: int
     """Processes that deliver; two where one may die, and one core for each."""
     memory_bytes: float
-    """Of all workers."""
+    """Memory of all workers."""
     server_cores: float
-    """Of database, log and cache at the peak, for one copy."""
+    """Cores of database, log and cache at the peak, for one copy."""
     connections: int
     """To PostgreSQL."""
     disk_a_day_bytes: float
     kept_bytes: float
-    """Of what is kept at last: notifications, receipts, keys, devices."""
+    """Bytes of what is kept at last: notifications, receipts, keys, devices."""
     fits: bool
     """Whether it is within what was seen; else it is computed."""
 

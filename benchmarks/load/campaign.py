@@ -20,12 +20,12 @@ BESIDE_PER_S = 20
 VIPS = 500
 LOOK_S = 0.2
 BURST = 10_000_000
-"""Of S1-144, which is to be over in five minutes."""
+"""The rate of S1-144, which is to be over in five minutes."""
 
 
 @dataclass
 class Queue:
-    """What waited, as it was looked at."""
+    """The queue at the moments at which it was looked at."""
 
     most: int = 0
     last: int = 0

@@ -18,7 +18,7 @@ PARTS = (0.5, 0.95, 0.99)
 
 @dataclass(frozen=True)
 class Seen:
-    """What became of such a load."""
+    """The result of such a load."""
 
     submitted: int
     seconds: float
@@ -50,7 +50,7 @@ class Paced:
 
     @property
     def running(self) -> bool:
-        """Whether it still submits."""
+        """Tell whether it still submits."""
         return self._load.running
 
     def seen(self, *, least: int = 0, arriving: bool = True) -> Seen:

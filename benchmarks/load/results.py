@@ -22,7 +22,7 @@ _HEAD: Final = "| what | seen | against | times |\n|---|---|---|---|"
 
 
 class Result(TypedDict):
-    """What one scenario came to, and when."""
+    """The result of one scenario, and its time."""
 
     taken: str
     machine: str

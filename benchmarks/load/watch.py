@@ -1,4 +1,4 @@
-"""What a scenario took: CPU of the product, of the gateway and of everybody else on the machine, and memory."""
+"""The cost of a scenario: CPU of the product, of the gateway and of everybody else on the machine, and memory."""
 
 from __future__ import annotations
 

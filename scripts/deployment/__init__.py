@@ -1,1 +1,1 @@
-"""What deploys Waypost, rendered and judged by the tools that read it: `make deploy-check`."""
+"""Files that deploy Waypost, rendered and judged by the tools that read them: `make deploy-check`."""
