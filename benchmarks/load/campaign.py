@@ -20,7 +20,7 @@ BESIDE_PER_S = 20
 VIPS = 500
 LOOK_S = 0.2
 BURST = 10_000_000
-"""The rate of S1-144, which is to be over in five minutes."""
+"""The recipients of S1-144, which is to be over in five minutes."""
 
 
 @dataclass
