@@ -136,12 +136,17 @@ class Rule(Struct, frozen=True):
     """The judge of each address without a final verdict; None lets it pass."""
     add: Callable[[Question, Sequence[Candidate]], Iterable[Candidate]] | None = None
     """The addresses that it adds to those not left out so far, before it judges."""
+    concerns: Callable[[Question], bool] | None = None
+    """Whether it has anything to say for a notification; None where it may have for each."""
+    judges_alike: bool = False
+    """Whether all devices of a platform, use and state are alike to it, where neither names nor channels were given."""
 
 
 Renderer = Callable[[Message, Address, Recipient], Message | Dead]
 """Turns the message for all targets into the one for an address of this recipient. Pure; equal in, equal out.
 
-Where it cannot be said, the delivery fails for the reason that is returned.
+It puts in what is known of the recipient, so it is not asked where there are no facts. Where the message cannot be
+said, the delivery fails for the reason that is returned.
 """
 
 
@@ -184,13 +189,21 @@ class RoutingTable:
         self.credentials = credentials
         self.conditions = frozenset(condition_of(name) for name in (SEND_AT, *(rule.name for rule in rules)))
         """The conditions under which rules put off: no gate lifts them, each ends at its time."""
-        self._stages = _stages(rules)
+        self._rules = rules
+        self._decided: dict[_Likeness, Candidate | None] = {}
+        """What all rules that judge alike say of a device, as of the first that was alike; None leaves it out."""
         self._renderers = renderers
         self._receipt_links = receipt_links
 
+    def says_alike(self, notification: Notification, recipient: Recipient) -> bool:
+        """Tell whether each address of *recipient* is told the message of *notification* as it is."""
+        links = self._receipt_links
+        is_linked = links is not None and links.are_wanted(notification)
+        return not recipient.facts and not notification.content.overrides and not is_linked
+
     def rendered(self, message: Message, address: Address, recipient: Recipient) -> Message | Dead:
         """Turn *message* into the one for *address*, or say why there is none."""
-        for render in self._renderers:
+        for render in self._renderers if recipient.facts else ():
             made = render(message, address, recipient)
             if isinstance(made, Dead):
                 return made
@@ -212,8 +225,39 @@ class RoutingTable:
 
         A device is looked up each time: its new token is used, and one that is gone or another's gets nothing.
         """
+        question = self._question(notification, recipient, now, again)
+        rulings: list[Ruling] = []
+        return Routed(self._judged(question, _stages(question, self._rules), rulings), rulings)
+
+    def targets(self, notification: Notification, recipient: Recipient, now: Instant) -> Sequence[Candidate]:
+        """Decide where *notification* goes, as ``route`` does that also tells why.
+
+        Most go to all devices, of which those that are alike are judged once for all.
+        """
+        question = self._question(notification, recipient, now, ())
+        stages = _stages(question, self._rules)
+        is_plain = not question.chosen and not notification.content.channels and notification.content.to is None
+        if not is_plain or len(stages) != 1 or not all(rule.judges_alike for rule in stages[0].judges):
+            return self._judged(question, stages, [])
+        found: list[Candidate] = []
+        for device in recipient.devices:
+            alike = (notification.app, question.token_use, device.platform, device.token_use, device.active)
+            try:
+                decided = self._decided[alike]
+            except KeyError:
+                decided = next(iter(self._judged(replace(question, recipient=Recipient((device,))), stages, [])), None)
+                self._decided[alike] = decided
+            if decided is not None:
+                found.append(
+                    Candidate(device.device_id, device, decided.channel, decided.verdict, decided.credential)
+                )
+        return found
+
+    def _question(
+        self, notification: Notification, recipient: Recipient, now: Instant, again: Collection[DeviceId]
+    ) -> Question:
         content = notification.content
-        question = Question(
+        return Question(
             notification,
             recipient,
             self.channels,
@@ -224,39 +268,51 @@ class RoutingTable:
             now,
             DEVICE_MOVED if again else DEVICE_NOT_FOUND,
         )
+
+    def _judged(self, question: Question, stages: Sequence[_Stage], rulings: list[Ruling]) -> Sequence[Candidate]:
+        """Ask the rules of *stages*; what they say is added to *rulings*."""
         targets: list[Candidate] = []
-        rulings: list[Ruling] = []
-        for add, judges in self._stages:
-            if add is not None:
-                targets += add(question, targets)
-            targets = [it for each in targets if (it := _judged(question, each, judges, rulings)) is not None]
-        return Routed(_in_steps(question, targets) if content.channels else targets, rulings)
+        for stage in stages:
+            if stage.add is not None:
+                targets += stage.add(question, targets)
+            targets = [it for each in targets if (it := _judged(question, each, stage.judges, rulings)) is not None]
+        return _in_steps(question, targets) if question.notification.content.channels else targets
 
 
-_Judges = Sequence[tuple[str, Callable[[Question, Candidate], Verdict | None]]]
-_Add = Callable[[Question, Sequence[Candidate]], Iterable[Candidate]]
+_Likeness = tuple[AppId, TokenUse, Platform, TokenUse | str, bool]
 
 
-def _stages(rules: Sequence[Rule]) -> list[tuple[_Add | None, _Judges]]:
-    """Put together the rules that judge until another one adds: an address meets all of them in one go."""
-    stages: list[tuple[_Add | None, list[tuple[str, Callable[[Question, Candidate], Verdict | None]]]]] = [(None, [])]
+class _Stage(Struct, frozen=True):
+    """The rules that judge until another one adds: an address meets all of them in one go."""
+
+    add: Callable[[Question, Sequence[Candidate]], Iterable[Candidate]] | None
+    judges: list[Rule] = []
+
+
+def _stages(question: Question, rules: Sequence[Rule]) -> list[_Stage]:
+    """Put together the rules that concern *question*."""
+    stages: list[_Stage] = []
     for rule in rules:
-        if rule.add is not None:
-            stages.append((rule.add, []))
+        if rule.concerns is not None and not rule.concerns(question):
+            continue
+        if rule.add is not None or not stages:
+            stages.append(_Stage(rule.add))
         if rule.judge is not None:
-            stages[-1][1].append((rule.name, rule.judge))
-    return [(add, judges) for add, judges in stages if add is not None or judges]
+            stages[-1].judges.append(rule)
+    return stages
 
 
-def _judged(question: Question, candidate: Candidate, judges: _Judges, rulings: list[Ruling]) -> Candidate | None:
+def _judged(
+    question: Question, candidate: Candidate, judges: Sequence[Rule], rulings: list[Ruling]
+) -> Candidate | None:
     """Ask *judges* of *candidate* until one has the last word; None where it is left out."""
     if candidate.verdict is not None:
         return candidate
-    for rule, judge in judges:
-        verdict = judge(question, candidate)
+    for rule in judges:
+        verdict = None if rule.judge is None else rule.judge(question, candidate)
         if verdict is None:
             continue
-        rulings.append(Ruling(rule, candidate.name, verdict))
+        rulings.append(Ruling(rule.name, candidate.name, verdict))
         if isinstance(verdict, Noted):
             continue
         if isinstance(verdict, CredentialId):
@@ -265,7 +321,7 @@ def _judged(question: Question, candidate: Candidate, judges: _Judges, rulings: 
             return None
         elif isinstance(verdict, Deferred):
             until = min(verdict.until, question.notification.expires_at)
-            return _decided(candidate, Parked(condition_of(rule), until), candidate.credential)
+            return _decided(candidate, Parked(condition_of(rule.name), until), candidate.credential)
         else:
             return _decided(candidate, verdict, candidate.credential)
     return candidate

@@ -33,7 +33,7 @@ def _addresses(question: Question, there: Sequence[Candidate]) -> Iterable[Candi
 
 
 def _chosen(question: Question, candidate: Candidate) -> Verdict | None:
-    return LeftOut(NOT_CHOSEN) if question.chosen and candidate.name not in question.chosen else None
+    return None if candidate.name in question.chosen else LeftOut(NOT_CHOSEN)
 
 
 def _active(question: Question, candidate: Candidate) -> Verdict | None:
@@ -80,12 +80,12 @@ def _credential(question: Question, candidate: Candidate) -> Verdict | None:
 
 RULES = (
     Rule("addresses", add=_addresses),
-    Rule("chosen", _chosen),
-    Rule("active", _active),
-    Rule("token_use", _token_use),
-    Rule("platform", _served),
-    Rule("channels", _asked_for),
-    Rule("credential", _credential),
+    Rule("chosen", _chosen, concerns=lambda question: bool(question.chosen)),
+    Rule("active", _active, judges_alike=True),
+    Rule("token_use", _token_use, judges_alike=True),
+    Rule("platform", _served, judges_alike=True),
+    Rule("channels", _asked_for, judges_alike=True),
+    Rule("credential", _credential, judges_alike=True),
 )
 """The rules of the core, in order."""
 

@@ -47,11 +47,12 @@ def _plan_fresh(item: WorkItem, recipient: Recipient, table: RoutingTable, now: 
     notification = item.notification
     if is_expired(notification, 1, now):
         return Plan(item, verdict=NotificationStatus.EXPIRED)
-    found = table.route(notification, recipient, now).targets
+    found = table.targets(notification, recipient, now)
     if not found:
         return Plan(item, targets=(), verdict=NotificationStatus.NO_TARGETS)
     message = message_of(notification)
     early = _early(notification, now)
+    is_alike = early is None and table.says_alike(notification, recipient)
     deliveries: list[Delivery] = []
     changes: list[Change] = []
     targets: list[Target] = []
@@ -62,6 +63,9 @@ def _plan_fresh(item: WorkItem, recipient: Recipient, table: RoutingTable, now: 
             targets.append(Target(n, each.name, each.channel, None, waits))
         elif decided is None:
             targets.append(Target(n, each.name, each.channel))
+            if is_alike and not each.is_fallback:
+                deliveries.append(delivery_of(notification, n, *each.way, message))
+                continue
             said = table.rendered(message, each.way[1], recipient)
             if isinstance(said, Dead):
                 changes.append(Change(n, 1, said, now))

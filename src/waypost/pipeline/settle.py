@@ -20,7 +20,7 @@ from waypost.domain.outcome import (
     Unreachable,
 )
 from waypost.domain.retry import ErrorClass, RetryRules, classify
-from waypost.domain.settlement import Change, Sent, Settlement, decide
+from waypost.domain.settlement import Change, Sent, decide
 from waypost.domain.time import Instant
 
 
@@ -38,23 +38,27 @@ def change_of(
 
     *rest* is what the breaker says that is open after it, *detour* whether another credential takes it now.
     """
+    if isinstance(outcome, Taken):
+        return sent(delivery, outcome, now, attempted_at)
     if isinstance(outcome, Gone) and outcome.since is None:
         outcome = Gone(outcome.code, attempted_at)  # who registers while the attempt is under way stays
-    settlement: Settlement
-    if isinstance(outcome, Taken):
-        settlement = Sent(outcome.provider_id)
-    else:
-        policy = rules.policy_for(
-            delivery.retry_policy, delivery.message.urgency, classify(outcome) or ErrorClass.TRANSIENT
-        )
-        settlement = (
-            decide(outcome, delivery, policy, now, jitter, rest)
-            if detour is None
-            else detoured(detour, delivery, policy, now)
-        )
+    policy = rules.policy_for(
+        delivery.retry_policy, delivery.message.urgency, classify(outcome) or ErrorClass.TRANSIENT
+    )
+    settlement = (
+        decide(outcome, delivery, policy, now, jitter, rest)
+        if detour is None
+        else detoured(detour, delivery, policy, now)
+    )
+    return Change(delivery.n, delivery.attempt, settlement, now, _record(delivery, outcome, attempted_at))
+
+
+def sent(delivery: Delivery, taken: Taken, now: Instant, attempted_at: Instant) -> Change:
+    """Make the change of a target whose delivery was *taken*: most of all that are made."""
     address = delivery.address
-    is_use = isinstance(settlement, Sent) and isinstance(address, Device) and is_news(address, now)
-    return Change(delivery.n, delivery.attempt, settlement, now, _record(delivery, outcome, attempted_at), is_use)
+    made = Attempt(attempted_at, "taken", "", taken.note, address.token_hash, delivery.credential.name)
+    is_use = isinstance(address, Device) and is_news(address, now)
+    return Change(delivery.n, delivery.attempt, Sent(taken.provider_id), now, made, is_use)
 
 
 def _record(delivery: Delivery, outcome: Outcome, attempted_at: Instant) -> Attempt:

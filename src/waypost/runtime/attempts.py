@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 from waypost.domain.credential import CredentialId
@@ -29,11 +30,16 @@ class Attempts:
 
     def add(self, credential: CredentialId, outcome: Outcome, took_ms: int) -> None:
         """Count an attempt, of what waited for *took_ms* since it was accepted or due."""
-        self._outcomes[credential, type(outcome)] += 1
         if isinstance(outcome, Taken):
-            self._took_s.append(max(0, took_ms) / SECOND_MS)
+            self.taken(credential, (took_ms,))
         else:
+            self._outcomes[credential, type(outcome)] += 1
             self._codes[credential, outcome.code] += 1
+
+    def taken(self, credential: CredentialId, took_ms: Sequence[int]) -> None:
+        """Count attempts that were taken, by how long each waited since it was accepted or due."""
+        self._outcomes[credential, Taken] += len(took_ms)
+        self._took_s += [max(0, each) / SECOND_MS for each in took_ms]
 
     def publish(self) -> None:
         """Tell what was counted since the last time."""

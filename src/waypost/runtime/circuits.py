@@ -162,9 +162,14 @@ class Circuit:
         self._show(1.0)
         self._say_open(before, LATE)
 
-    def left(self) -> None:
-        """Take back a delivery that says nothing of the provider; the count may be lost if its place was reused."""
-        self.in_flight = max(0, self.in_flight - 1)
+    @property
+    def is_calm(self) -> bool:
+        """Whether what is taken says nothing new: all is well, and nobody was refused."""
+        return self._refusals is None and self.is_well
+
+    def left(self, n: int = 1) -> None:
+        """Take back *n* deliveries that say nothing of the provider; the count may be lost if a place was reused."""
+        self.in_flight = max(0, self.in_flight - n)
         self._stuck = min(self._stuck, self.in_flight)
 
     def done(

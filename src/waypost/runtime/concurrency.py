@@ -68,15 +68,15 @@ class Concurrency:
         """Return how many more deliveries of *lane* may go."""
         return max(0, self._most[lane] - self._lanes[lane])
 
-    def take(self, lane: Lane) -> None:
-        """Count one more delivery of *lane* in flight."""
-        in_flight = self._lanes[lane] = self._lanes[lane] + 1
+    def take(self, lane: Lane, n: int = 1) -> None:
+        """Count *n* more deliveries of *lane* in flight."""
+        in_flight = self._lanes[lane] = self._lanes[lane] + n
         if in_flight >= self._most[lane]:
             self._seen.is_limited = True
 
-    def give_back(self, lane: Lane) -> None:
-        """Count one delivery less; the count may be lost where the place was somebody else's since."""
-        self._lanes[lane] = max(0, self._lanes[lane] - 1)
+    def give_back(self, lane: Lane, n: int = 1) -> None:
+        """Count *n* deliveries less; the count may be lost where the place was somebody else's since."""
+        self._lanes[lane] = max(0, self._lanes[lane] - n)
 
     def refused(self, lane: Lane) -> None:
         """Note that a delivery of *lane* is parked because of the limit, under the condition that its lanes share."""
@@ -97,14 +97,18 @@ class Concurrency:
     def landed(self, outcome: Outcome, batch: Handed, now_s: float) -> None:
         """Learn from the outcome of one of *batch*."""
         if isinstance(outcome, (Taken, Gone)):
-            seen = self._seen
-            seen.answers += 1
-            seen.quickest_s = min(seen.quickest_s, now_s - batch.at_s)
+            self.answered(1, batch, now_s)
         elif isinstance(outcome, (Unanswered, Unreachable)) or (isinstance(outcome, Throttled) and outcome.whole):
             self._seen.overloads += 1
-            return
-        if not isinstance(outcome, Refused):  # we refuse some ourselves, without sending
+        elif not isinstance(outcome, Refused):  # we refuse some ourselves, without sending
             self._answered_s = max(self._answered_s, batch.at_s)
+
+    def answered(self, n: int, batch: Handed, now_s: float) -> None:
+        """Learn that *n* of *batch* reached the provider, and how quickly."""
+        seen = self._seen
+        seen.answers += n
+        seen.quickest_s = min(seen.quickest_s, now_s - batch.at_s)
+        self._answered_s = max(self._answered_s, batch.at_s)
 
     def tick(self, now_s: float, stalled_s: float) -> None:
         """Adjust the limit where a round is over; for *stalled_s* this process stood still since the last tick."""

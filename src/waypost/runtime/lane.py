@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from waypost.domain.credential import CredentialId
@@ -16,19 +15,34 @@ from waypost.domain.settlement import Change, Expired, Unstarted
 from waypost.domain.time import SECOND_MS, Instant
 from waypost.pipeline.deliver import admit, intent_for, intent_lasts_ms, needs_intent
 from waypost.pipeline.route import Plan
-from waypost.pipeline.settle import change_of
+from waypost.pipeline.settle import change_of, sent
 from waypost.ports.work import Lease, Settled, WorkItem
 from waypost.runtime.attempts import Attempts
-from waypost.runtime.concurrency import Concurrency, Handed
+from waypost.runtime.concurrency import Handed
 from waypost.runtime.delivery_context import DeliveryContext
 from waypost.runtime.detours import Detours
 from waypost.runtime.dispatch import Dispatch
+from waypost.runtime.lane_gate import LaneGate
 from waypost.runtime.leasing import BATCH, Found, LeaseLoop
 from waypost.runtime.spans import LaneSpans, Routes
 from waypost.telemetry import Event, Metric
 
 SLICE = 10
 """The items routed and handed over in one turn of the loop."""
+
+ByCredential = Mapping[CredentialId, Sequence[Delivery]]
+_Landing = tuple["_Batch", Delivery, Outcome]
+
+
+class _Batch:
+    """The deliveries given to one sender together: when, and through which gate."""
+
+    __slots__ = ("credential", "gate", "handed")
+
+    def __init__(self, credential: CredentialId, gate: LaneGate, handed: Handed) -> None:
+        self.credential = credential
+        self.gate = gate
+        self.handed = handed
 
 
 class LaneLoop(LeaseLoop):
@@ -40,6 +54,8 @@ class LaneLoop(LeaseLoop):
         self._rated = {name: gate.rate for name, gate in self._gates.items() if gate.rate is not None}
         self._detours = Detours.of(context.fallbacks, self._gates, context.rules)
         self._dispatches: dict[tuple[NotificationId, int], Dispatch] = {}
+        self._landings: list[_Landing] = []
+        """The outcomes reported in this turn of the event loop."""
         self._attempts = Attempts(lane, context.telemetry)
         self._spans = LaneSpans(lane, context.tracing)
         self._tells_rounds = context.telemetry.wants(Event.NOTIFICATION_PROCESSED)
@@ -73,19 +89,20 @@ class LaneLoop(LeaseLoop):
             if self._context.claims is not None:
                 plans = await self._context.claims(plans, found)
             dispatches = [Dispatch(lease, each, started_s) for each in plans]
+            planned = _by_credential(delivery for plan in plans for delivery in plan.deliveries)
             await self._ask_limits(dispatches)
             if not await self._is_ours(lease):
                 return False
-            going: list[Delivery] = []
-            for dispatch in dispatches:
-                going += self._take_off(dispatch, now)
+            going = self._take_off(dispatches, planned, now)
             self._observe_handover(items, now)
-            self._count_routed(dispatches)
+            self._count_routed(planned, len(dispatches))
             self._spans.routed(routes, plans)
-            self._send([delivery for delivery in going if not needs_intent(delivery)], routes)
-            careful = [delivery for delivery in going if needs_intent(delivery)]
+            careful = [each for deliveries in going.values() for each in deliveries if needs_intent(each)]
             if careful:
-                self._send(await self._with_intents(lease, careful), routes)
+                going = {name: [each for each in of if not needs_intent(each)] for name, of in going.items()}
+            self._send(going, routes)
+            if careful:
+                self._send(_by_credential(await self._with_intents(lease, careful)), routes)
         return True
 
     async def _ask_limits(self, dispatches: Sequence[Dispatch]) -> None:
@@ -99,38 +116,47 @@ class LaneLoop(LeaseLoop):
         for credential, deliveries in asked.items():
             await self._gates[credential].ask(self._rated[credential], deliveries)
 
-    def _count_routed(self, dispatches: Sequence[Dispatch]) -> None:
-        every = (delivery for dispatch in dispatches for delivery in dispatch.plan.deliveries)
-        routed = Counter((delivery.credential.app, delivery.credential) for delivery in every)
-        self._context.gates.heed(self.lane, {credential: n for (_, credential), n in routed.items()}, len(dispatches))
-        for (app, _), n in routed.items():
-            self._context.telemetry.count(Metric.ROUTED, n, app=app, lane=self.lane)
+    def _count_routed(self, planned: ByCredential, items: int) -> None:
+        self._context.gates.heed(self.lane, {name: len(deliveries) for name, deliveries in planned.items()}, items)
+        for credential, deliveries in planned.items():
+            self._context.telemetry.count(Metric.ROUTED, len(deliveries), app=credential.app, lane=self.lane)
 
-    def _take_off(self, dispatch: Dispatch, now: Instant) -> list[Delivery]:
+    def _take_off(self, dispatches: Sequence[Dispatch], planned: ByCredential, now: Instant) -> ByCredential:
         """Note what needs no sending, put off what must wait, and give back what may go."""
-        going, put_off = admit(dispatch.plan.deliveries, self._gates, self._context.rules, now, self._context.jitter())
-        dispatch.changes += dispatch.plan.changes
-        dispatch.changes += put_off
-        dispatch.waiting -= len(put_off)
-        for delivery in going:
-            self._dispatches[_key(delivery)] = dispatch
-        if going:
+        has_room = all(self._gates[name].has_room_for(len(deliveries)) for name, deliveries in planned.items())
+        going: list[Delivery] = []
+        for name, deliveries in planned.items() if has_room else ():
+            self._gates[name].admit_all(len(deliveries))
+        for dispatch in dispatches:
+            plan = dispatch.plan
+            dispatch.changes += plan.changes
+            admitted: Iterable[Delivery] = plan.deliveries
+            if not has_room:
+                admitted, put_off = admit(
+                    plan.deliveries, self._gates, self._context.rules, now, self._context.jitter()
+                )
+                dispatch.changes += put_off
+                dispatch.waiting -= len(put_off)
+                going += admitted
+            for delivery in admitted:
+                self._dispatches[delivery.id, delivery.n] = dispatch
+            if dispatch.is_due and (dispatch.changes or plan.verdict is not None):
+                self._context.settler.add(dispatch)
+        if self._dispatches:
             self._all_landed.clear()
-        if dispatch.is_due and (dispatch.changes or dispatch.plan.verdict is not None):
-            self._context.settler.add(dispatch)
-        return going
+        return planned if has_room else _by_credential(going)
 
     async def _with_intents(self, lease: Lease, deliveries: list[Delivery]) -> list[Delivery]:
         """Put at_most_once attempts on record before they are made; what is settled or over by then is called off."""
         by_dispatch: dict[Dispatch, list[Delivery]] = {}
         for delivery in deliveries:
-            by_dispatch.setdefault(self._dispatches[_key(delivery)], []).append(delivery)
+            by_dispatch.setdefault(self._dispatches[delivery.id, delivery.n], []).append(delivery)
         now, recorded_s = self._context.clock.now(), self._context.clock.monotonic()
         intents = [self._intents(dispatch, of_dispatch, now) for dispatch, of_dispatch in by_dispatch.items()]
         stale = {(each.notification_id, each.n) for each in await self._context.settler.write(lease, intents)}
         going: list[Delivery] = []
         for delivery in deliveries:
-            if _key(delivery) in stale:
+            if (delivery.id, delivery.n) in stale:
                 self._call_off(delivery)
             elif (late := self._too_late(delivery, recorded_s)) is not None:
                 dispatch = self._call_off(delivery)
@@ -160,41 +186,87 @@ class LaneLoop(LeaseLoop):
         changes = tuple(intent_for(each, self._timeout_ms(each), now) for each in deliveries)
         return Settled(dispatch.plan.item.notification, changes, dispatch.plan.targets)
 
-    def _send(self, deliveries: Sequence[Delivery], routes: Routes) -> None:
+    def _send(self, going: ByCredential, routes: Routes) -> None:
         """Hand deliveries to their senders, those for one part of a provider together and in order."""
-        by_part: dict[tuple[CredentialId, Concurrency], list[Delivery]] = {}
-        for delivery in deliveries:
-            credential = delivery.credential
-            by_part.setdefault((credential, self._gates[credential].part_of(delivery).concurrency), []).append(delivery)
-        for (credential, concurrency), batch in by_part.items():
-            handed = Handed(self._context.clock.now(), self._context.clock.monotonic(), len(batch))
-            concurrency.handed(handed)
-            report = self._spans.sending(routes, batch, partial(self._land, handed))
-            self._context.senders[credential].send(batch, report)
+        for credential, deliveries in going.items():
+            gate = self._gates[credential]
+            for concurrency, batch in gate.by_part(deliveries):
+                handed = Handed(self._context.clock.now(), self._context.clock.monotonic(), len(batch))
+                concurrency.handed(handed)
+                land = partial(self._land, _Batch(credential, gate, handed))
+                self._context.senders[credential].send(batch, self._spans.sending(routes, batch, land))
 
-    def _land(self, handed: Handed, delivery: Delivery, outcome: Outcome) -> None:
-        """Settle one outcome; senders call it on the event loop."""
-        context = self._context
-        dispatch = self._take_out(delivery)
-        now_s = context.clock.monotonic()
-        handed.left -= 1
-        rest = self._gates[delivery.credential].done(delivery, outcome, handed, now_s)
-        rules, now, chance = context.rules[delivery.credential.app], context.clock.now(), context.jitter()
-        detour = None if self._detours is None else self._detours.after(delivery, outcome, rest)
-        dispatch.changes.append(change_of(delivery, outcome, rules, now, chance, handed.at, rest, detour))
-        notification = dispatch.plan.item.notification
-        since = notification.scheduled_at or notification.created_at
-        self._attempts.add(delivery.credential, outcome, now - since)
-        dispatch.waiting -= 1
-        dispatch.taken += isinstance(outcome, Taken)
-        if dispatch.is_due:
-            context.settler.add(dispatch)
-        if handed.left == 0:
-            context.telemetry.observe(Metric.PROVIDER_SECONDS, now_s - handed.at_s, provider=delivery.credential.slot)
-        if dispatch.waiting == 0 and self._tells_rounds:
-            self._say(dispatch)
+    def _land(self, batch: _Batch, delivery: Delivery, outcome: Outcome) -> None:
+        """Take an outcome; senders call it on the event loop. All of one turn of it are settled in one go."""
+        if not self._landings:
+            asyncio.get_running_loop().call_soon(self._settle_landings)
+        self._landings.append((batch, delivery, outcome))
+
+    def _settle_landings(self) -> None:
+        """Settle what landed, in order: what was taken where all is well in columns, everything else one by one."""
+        landings, self._landings = self._landings, []
+        now, now_s = self._context.clock.now(), self._context.clock.monotonic()
+        end = 0
+        for first, (batch, delivery, outcome) in enumerate(landings):
+            if first < end:
+                continue
+            end = first + 1
+            if self._detours is None and batch.gate.is_calm:
+                end = _end_of_taken(landings, first)
+            if end - first > 1:
+                self._settle_taken(batch, landings[first:end], now, now_s)
+            else:
+                end = first + 1
+                self._settle_one(batch, delivery, outcome, now, now_s)
+        if not self._dispatches:
+            self._all_landed.set()
         if self._is_starved:
             self.wake()
+
+    def _settle_taken(self, batch: _Batch, landings: Sequence[_Landing], now: Instant, now_s: float) -> None:
+        """Settle deliveries of one batch that were taken while nothing is wrong with their provider."""
+        batch.gate.taken(len(landings), batch.handed, now_s)
+        waits_ms: list[int] = []
+        for _, delivery, outcome in landings:
+            assert isinstance(outcome, Taken)
+            dispatch = self._dispatches.pop((delivery.id, delivery.n))
+            notification = dispatch.plan.item.notification
+            waits_ms.append(now - (notification.scheduled_at or notification.created_at))
+            dispatch.taken += 1
+            self._settled(dispatch, sent(delivery, outcome, now, batch.handed.at))
+        self._attempts.taken(batch.credential, waits_ms)
+        self._has_answered(batch, len(landings), now_s)
+
+    def _settle_one(
+        self, batch: _Batch, delivery: Delivery, outcome: Outcome, now: Instant, now_s: float
+    ) -> None:
+        context, handed = self._context, batch.handed
+        dispatch = self._dispatches.pop((delivery.id, delivery.n))
+        rest = batch.gate.done(delivery, outcome, handed, now_s)
+        detour = None if self._detours is None else self._detours.after(delivery, outcome, rest)
+        rules, chance = context.rules[delivery.credential.app], context.jitter()
+        notification = dispatch.plan.item.notification
+        self._attempts.add(batch.credential, outcome, now - (notification.scheduled_at or notification.created_at))
+        dispatch.taken += isinstance(outcome, Taken)
+        self._settled(dispatch, change_of(delivery, outcome, rules, now, chance, handed.at, rest, detour))
+        self._has_answered(batch, 1, now_s)
+
+    def _settled(self, dispatch: Dispatch, change: Change) -> None:
+        """Note the change that follows from an outcome; the store is told of it with others."""
+        dispatch.changes.append(change)
+        dispatch.waiting -= 1
+        if dispatch.is_due:
+            self._context.settler.add(dispatch)
+        if dispatch.waiting == 0 and self._tells_rounds:
+            self._say(dispatch)
+
+    def _has_answered(self, batch: _Batch, n: int, now_s: float) -> None:
+        """Note *n* answers to a batch; the last one says how long its provider took."""
+        handed = batch.handed
+        handed.left -= n
+        if handed.left == 0:
+            slot = batch.credential.slot
+            self._context.telemetry.observe(Metric.PROVIDER_SECONDS, now_s - handed.at_s, provider=slot)
 
     def _say(self, dispatch: Dispatch) -> None:
         """Report a round of a notification."""
@@ -212,14 +284,25 @@ class LaneLoop(LeaseLoop):
     def _call_off(self, delivery: Delivery) -> Dispatch:
         """Give the delivery's place back untried."""
         self._gates[delivery.credential].forfeit(delivery)
-        return self._take_out(delivery)
-
-    def _take_out(self, delivery: Delivery) -> Dispatch:
-        dispatch = self._dispatches.pop(_key(delivery))
+        dispatch = self._dispatches.pop((delivery.id, delivery.n))
         if not self._dispatches:
             self._all_landed.set()
         return dispatch
 
 
-def _key(delivery: Delivery) -> tuple[NotificationId, int]:
-    return delivery.id, delivery.n
+def _by_credential(deliveries: Iterable[Delivery]) -> dict[CredentialId, list[Delivery]]:
+    grouped: dict[CredentialId, list[Delivery]] = {}
+    for delivery in deliveries:
+        grouped.setdefault(delivery.credential, []).append(delivery)
+    return grouped
+
+
+def _end_of_taken(landings: Sequence[_Landing], first: int) -> int:
+    """Return where the run of what was taken of one batch ends that begins at *first*."""
+    batch = landings[first][0]
+    end = first
+    for end in range(first, len(landings)):
+        of, _, outcome = landings[end]
+        if of is not batch or not isinstance(outcome, Taken):
+            return end
+    return len(landings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from waypost.domain.breaker import Rest
 from waypost.domain.credential import CredentialId
@@ -13,7 +13,7 @@ from waypost.domain.notification import Lane
 from waypost.domain.outcome import CredentialRejected, Gone, Outcome, Reach, Refused, Taken, Unanswered
 from waypost.pipeline.deliver import Pause
 from waypost.runtime.circuits import Circuit
-from waypost.runtime.concurrency import Handed
+from waypost.runtime.concurrency import Concurrency, Handed
 from waypost.runtime.rates import Key, RateGate
 from waypost.runtime.scopes import Scopes
 
@@ -103,12 +103,28 @@ class LaneGate:
         """Whether the lane has something for it."""
         return self._per_item > HARDLY
 
-    def part_of(self, delivery: Delivery) -> Circuit:
-        """Return the circuit that admitted *delivery*: its part of the provider is slow or quick as one."""
-        return self._scoped[delivery.id, delivery.n] if self._apart else self.circuit
+    def by_part(self, admitted: Sequence[Delivery]) -> Iterable[tuple[Concurrency, Sequence[Delivery]]]:
+        """Divide what was *admitted* by the part of the provider that it goes to: each is slow or quick as one."""
+        if not self._apart:
+            return [(self.circuit.concurrency, admitted)] if admitted else []
+        parts: dict[Concurrency, list[Delivery]] = {}
+        for delivery in admitted:
+            parts.setdefault(self._scoped[delivery.id, delivery.n].concurrency, []).append(delivery)
+        return parts.items()
 
     def _part(self, scope: Circuit | None) -> Circuit:
         return scope if self._apart and scope is not None else self.circuit
+
+    def has_room_for(self, n: int) -> bool:
+        """Tell whether ``admit`` would let each of *n* in, whatever they are."""
+        is_plain = not self._over and (self._scopes is None or not self._scopes.are_watched)
+        return is_plain and self.circuit.is_well and self._in_flight + n <= _with_slack(self._limit)
+
+    def admit_all(self, n: int) -> None:
+        """Take the places of *n* deliveries for which there is room."""
+        self.circuit.concurrency.take(self._lane, n)
+        self._in_flight += n
+        self.circuit.in_flight += n
 
     def admit(self, delivery: Delivery) -> str | Pause | None:
         """Take a place, or say what to wait for; a batch may overshoot the limit by a quarter."""
@@ -128,6 +144,19 @@ class LaneGate:
         self._in_flight += 1
         self.circuit.in_flight += 1
         return None
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether of a delivery that was taken there is nothing to learn but that it landed."""
+        return not self._apart and not self._scoped and self.circuit.is_calm
+
+    def taken(self, n: int, batch: Handed, now_s: float) -> None:
+        """Give the places of *n* deliveries back that were taken while it ``is_calm``."""
+        self._in_flight -= n
+        self._landed_s = now_s
+        self.circuit.left(n)
+        self.circuit.concurrency.give_back(self._lane, n)
+        self.circuit.concurrency.answered(n, batch, now_s)
 
     def done(self, delivery: Delivery, outcome: Outcome, batch: Handed, now_s: float) -> Rest | None:
         """Give the place back and learn from the outcome; return the rest that follows where a breaker is open."""

@@ -11,8 +11,12 @@ from waypost.domain.variants import HOLDOUT
 _SUPPRESSED: Final = Suppressed(HOLDOUT)
 
 
-def _judge(question: Question, _: Candidate) -> Verdict | None:
-    return _SUPPRESSED if question.notification.content.variant == HOLDOUT else None
+def _is_held_out(question: Question) -> bool:
+    return question.notification.content.variant == HOLDOUT
 
 
-RULE: Final = Rule("holdout", _judge)
+def _judge(_: Question, __: Candidate) -> Verdict | None:
+    return _SUPPRESSED
+
+
+RULE: Final = Rule("holdout", _judge, concerns=_is_held_out)
