@@ -248,9 +248,7 @@ class RoutingTable:
                 decided = next(iter(self._judged(replace(question, recipient=Recipient((device,))), stages, [])), None)
                 self._decided[alike] = decided
             if decided is not None:
-                found.append(
-                    Candidate(device.device_id, device, decided.channel, decided.verdict, decided.credential)
-                )
+                found.append(Candidate(device.device_id, device, decided.channel, decided.verdict, decided.credential))
         return found
 
     def _question(

@@ -42,19 +42,19 @@ class HeadReader:
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
         self._decoder = HeaderDecoder()
-        self._seen: dict[bytes, AnswerHead] = {}
+        self.seen: dict[bytes, AnswerHead] = {}
         self._proper_names: set[bytes] = set()
 
     def read(self, block: bytes) -> AnswerHead:
         """Read the head in *block*; MalformedAnswer, or ConnectionFault where the block cannot be decoded."""
-        head = self._seen.get(block)
+        head = self.seen.get(block)
         if head is None:
             changes = self._decoder.changes
             head = self._head(self._decoded(block))
             if self._decoder.changes == changes and len(block) <= _REMEMBERED_BYTES:
-                if len(self._seen) >= _REMEMBERED_BLOCKS:
-                    self._seen.clear()
-                self._seen[block] = head
+                if len(self.seen) >= _REMEMBERED_BLOCKS:
+                    self.seen.clear()
+                self.seen[block] = head
         return head
 
     def read_trailers(self, block: bytes) -> tuple[Field, ...]:
@@ -65,7 +65,7 @@ class HeadReader:
 
     def pass_over(self, block: bytes) -> None:
         """Apply what *block* does to the table, for an answer that nobody waits for."""
-        if block not in self._seen:
+        if block not in self.seen:
             with contextlib.suppress(MalformedAnswer):
                 self._decoded(block)
 
@@ -77,7 +77,7 @@ class HeadReader:
             raise MalformedAnswer(f"header list above {self._limit_bytes} bytes") from None
         finally:
             if self._decoder.changes != changes:
-                self._seen.clear()
+                self.seen.clear()
 
     def _head(self, fields: tuple[Field, ...]) -> AnswerHead:
         if not fields or fields[0][0] != b":status":

@@ -58,12 +58,25 @@ class Connection:
 
     def send(self, stream: Stream) -> None:
         """Start a request; the caller has seen to it that there is `room`."""
+        self.send_all([stream])
+
+    def send_all(self, streams: list[Stream]) -> int:
+        """Start requests, at most as many as there is `room` for; return how many before the window was used up."""
+        out = self._out
+        open_streams = self.streams
         stream_id = self._next_id
-        self._next_id = stream_id + 2
-        if self._next_id > frames.LARGEST_STREAM_ID:
+        started = 0
+        for stream in streams:
+            open_streams[stream_id] = stream
+            out.request(stream, stream_id)
+            stream_id += 2
+            started += 1
+            if out.window <= 0 or stream_id > frames.LARGEST_STREAM_ID:
+                break
+        self._next_id = stream_id
+        if stream_id > frames.LARGEST_STREAM_ID:
             self.finished = True
-        self.streams[stream_id] = stream
-        self._out.request(stream, stream_id)
+        return started
 
     def cancel(self, stream: Stream, reason: str) -> None:
         """Give up a request: the server is told, the result is Unknown."""
@@ -149,7 +162,7 @@ class Connection:
             return
         try:
             if stream.answer_head is None:
-                head = self._heads.read(block)
+                head = self._heads.seen.get(block) or self._heads.read(block)
                 if head.status >= 200:
                     stream.answer_head = head
                 elif flags & END_STREAM or head.status == 101:

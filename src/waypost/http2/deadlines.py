@@ -52,11 +52,22 @@ class RequestDeadlines:
         else:
             waiting.add(stream)
 
-    def discard(self, stream: Stream) -> None:
-        """Stop watching *stream*, if it is watched."""
-        waiting = self._ticks.get(stream.tick)
-        if waiting is not None:
-            waiting.discard(stream)
+    def add_all(self, streams: list[Stream]) -> None:
+        """Watch *streams*, which have the same deadline."""
+        if streams:
+            self.add(streams[0])
+            tick = streams[0].tick
+            for stream in streams:
+                stream.tick = tick
+            self._ticks[tick].update(streams)
+
+    def discard_all(self, streams: list[Stream]) -> None:
+        """Stop watching those of *streams* that are watched."""
+        ticks = self._ticks
+        for stream in streams:
+            waiting = ticks.get(stream.tick)
+            if waiting is not None:
+                waiting.discard(stream)
 
     def stop(self) -> None:
         """Stop watching all streams."""

@@ -115,9 +115,13 @@ class Link(asyncio.Protocol):
 
     def send(self, stream: Stream) -> None:
         """Start a request; it is written at the end of this turn of the loop."""
+        self.send_all([stream])
+
+    def send_all(self, streams: list[Stream]) -> list[Stream]:
+        """Start requests, as many as there is window for but at least one; return those that were."""
         connection = self.connection
         was_unused = not connection.streams
-        connection.send(stream)
+        started = connection.send_all(streams)
         if was_unused:
             self.used_at = self._loop.time()
             if not self.is_doubtful():
@@ -125,6 +129,7 @@ class Link(asyncio.Protocol):
             self._owner.watch()
         if not self._flush_due:
             self._flush_soon()
+        return streams if started == len(streams) else streams[:started]
 
     def cancel(self, stream: Stream, reason: str) -> None:
         """Give up a request in flight."""

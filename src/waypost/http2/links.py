@@ -1,6 +1,7 @@
 """The open connections of a pool: as many as wanted, replaced in time."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -108,6 +109,12 @@ class Links:
         if best is None and avoid is not None:
             return self.pick()
         return best
+
+    def share_of(self, link: Link) -> int:
+        """Return how many requests the connection just picked may take before another pick: up to its high mark."""
+        connection = link.connection
+        below_mark = connection.stream_limit * self._settings.high_water - len(connection.streams)
+        return max(1, min(math.ceil(below_mark), link.room()))
 
     def in_flight(self) -> int:
         """Count the requests that were sent and have not ended."""

@@ -21,6 +21,8 @@ from .frames import (
 from .hpack import TABLE_SIZE_ZERO
 from .stream import Stream
 
+_pack = HEADER.pack
+
 
 class Outbound:
     """The bytes to write, and the bodies that wait for window."""
@@ -40,7 +42,9 @@ class Outbound:
 
     def request(self, stream: Stream, stream_id: int) -> None:
         """Frame a whole request, or as much of its body as the windows let through; the rest follows by itself."""
-        stream.begin(stream_id)
+        if stream.stream_id:
+            stream.begin_again()
+        stream.stream_id = stream_id
         pieces = self.pieces
         head = stream.head
         if not self._said_table_size:
@@ -50,16 +54,14 @@ class Outbound:
         size = len(head)
         if size <= self.frame_size:
             flags = END_HEADERS if body else END_HEADERS | END_STREAM
-            pieces.append(HEADER.pack(size << 8 | HEADERS, flags, stream_id))
-            pieces.append(head)
+            pieces += (_pack(size << 8 | HEADERS, flags, stream_id), head)
         else:
             self._long_head(head, stream_id, not body)
         size = len(body)
         if not size:
             stream.all_framed = True
         elif size <= self.window and size <= self.initial_window and size <= self.frame_size:
-            pieces.append(HEADER.pack(size << 8 | DATA, END_STREAM, stream_id))
-            pieces.append(body)
+            pieces += (_pack(size << 8 | DATA, END_STREAM, stream_id), body)
             self.window -= size
             stream.credit = -size
             stream.all_framed = True

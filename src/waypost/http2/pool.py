@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from .connection import Connection
 from .deadlines import RequestDeadlines
@@ -75,15 +75,28 @@ class Pool:
         what still waits to be sent at the first is Unsent; what was sent is waited for until the second (the deadline,
         where none is given) and is Unknown then. *on_result* is called exactly once, never before this returns.
         """
-        self._requests_total += 1
-        stream = Stream(head, body, deadline, on_result, answer_by)
+        self.request_all([(head, body, on_result)], deadline, answer_by)
+
+    def request_all(
+        self,
+        requests: Sequence[tuple[bytes, bytes, Callable[[Result], None]]],
+        deadline: float,
+        answer_by: float = 0.0,
+    ) -> None:
+        """Send several requests (head, body, *on_result*) as `request` sends each; framed together they are cheaper."""
+        self._requests_total += len(requests)
+        streams = [Stream(head, body, deadline, on_result, answer_by) for head, body, on_result in requests]
+        sent = 0
         if not self._queue and not self._closed and deadline > self._loop.time():
-            link = self._links.pick()
-            if link is not None:
-                self._deadlines.add(stream)
-                link.send(stream)
-                return
-        self._enqueue(stream)
+            while sent < len(streams):
+                link = self._links.pick()
+                if link is None:
+                    break
+                part = link.send_all(streams[sent : sent + self._links.share_of(link)])
+                self._deadlines.add_all(part)
+                sent += len(part)
+        for stream in streams[sent:]:
+            self._enqueue(stream)
 
     def give_back(self, reason: str) -> None:
         """End what is queued as Unsent: the caller knows that the server would take none of it."""
@@ -143,9 +156,7 @@ class Pool:
         ended = connection.ended
         if ended:
             connection.ended = []
-            for stream in ended:
-                assert stream.result is not None
-                self._conclude(stream, stream.result)
+            self._conclude_all(ended)
         if connection.refused:
             refused = connection.refused
             connection.refused = []
@@ -229,19 +240,27 @@ class Pool:
             self._conclude(stream, Unsent(reason))
 
     def _conclude(self, stream: Stream, result: Result) -> None:
-        self._deadlines.discard(stream)
-        if isinstance(result, Answer):
-            self._answers_total += 1
-        elif isinstance(result, Unknown):
-            self._unknown_total += 1
-        else:
-            self._unsent_total += 1
-        try:
-            stream.on_result(result)
-        except Exception as error:  # noqa: BLE001 - one caller's bug must not take the others' results
-            self._loop.call_exception_handler({"message": "on_result raised", "exception": error})
+        stream.result = result
+        self._conclude_all([stream])
         if self._emptied is not None:
             self._check_emptied()
+
+    def _conclude_all(self, streams: list[Stream]) -> None:
+        """Hand each of *streams* its result."""
+        self._deadlines.discard_all(streams)
+        for stream in streams:
+            result = stream.result
+            assert result is not None
+            if isinstance(result, Answer):
+                self._answers_total += 1
+            elif isinstance(result, Unknown):
+                self._unknown_total += 1
+            else:
+                self._unsent_total += 1
+            try:
+                stream.on_result(result)
+            except Exception as error:  # noqa: BLE001 - one caller's bug must not take the others' results
+                self._loop.call_exception_handler({"message": "on_result raised", "exception": error})
 
     def _check_emptied(self) -> None:
         if self._emptied is not None and not self._emptied.done() and not self._queue and not self._links.in_flight():

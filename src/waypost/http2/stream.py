@@ -49,20 +49,17 @@ class Stream:
             self.answer_by = answer_by
         self.result: Result | None = None  # here, since mypyc sets no class default of a union with three members
 
-    def begin(self, stream_id: int) -> None:
-        """Start (again) as stream *stream_id*, with nothing framed and nothing received."""
-        began_before = self.stream_id != 0
-        self.stream_id = stream_id
-        if began_before:
-            self.credit = 0
-            self.framed = 0
-            self.all_framed = False
-            self.interim_answers = 0
-            self.answer_head = None
-            self.first_chunk = b""
-            self.more = None
-            self.received = 0
-            self.trailers = ()
+    def begin_again(self) -> None:
+        """Forget what was framed and received: it starts again, as another stream."""
+        self.credit = 0
+        self.framed = 0
+        self.all_framed = False
+        self.interim_answers = 0
+        self.answer_head = None
+        self.first_chunk = b""
+        self.more = None
+        self.received = 0
+        self.trailers = ()
 
     def count_interim(self) -> None:
         """Note an interim answer; MalformedAnswer if it is one too many."""

@@ -237,9 +237,7 @@ class LaneLoop(LeaseLoop):
         self._attempts.taken(batch.credential, waits_ms)
         self._has_answered(batch, len(landings), now_s)
 
-    def _settle_one(
-        self, batch: _Batch, delivery: Delivery, outcome: Outcome, now: Instant, now_s: float
-    ) -> None:
+    def _settle_one(self, batch: _Batch, delivery: Delivery, outcome: Outcome, now: Instant, now_s: float) -> None:
         context, handed = self._context, batch.handed
         dispatch = self._dispatches.pop((delivery.id, delivery.n))
         rest = batch.gate.done(delivery, outcome, handed, now_s)

@@ -25,7 +25,7 @@ async def test_deadlines_pass_in_order_never_early_and_not_when_discarded() -> N
     streams = [Stream(b"", b"", now + after_s, lambda result: None) for after_s in (0.2, 0.1, 0.15, -1.0)]
     for stream in streams:
         deadlines.add(stream)
-    deadlines.discard(streams[2])
+    deadlines.discard_all([streams[2]])
     await all_passed
     assert [deadline for deadline, _ in passed] == [now - 1.0, now + 0.1, now + 0.2]
     assert all([deadline <= at for deadline, at in passed])

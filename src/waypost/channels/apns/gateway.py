@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from waypost.channels.apns.errors import CONNECTION_OVER, reason_of
 from waypost.channels.apns.settings import MOST_CONNECTIONS, ApnsSettings
 from waypost.channels.push.answers import is_success
-from waypost.channels.push.origin import authority_of, post_to, sized
+from waypost.channels.push.origin import authority_of, path_field, post_to, sized
 from waypost.channels.push.patience import Until
 from waypost.domain.content import Kind
-from waypost.http2 import Answer, Origin, Pool, PoolEvent, PoolSettings, Result, Sockets, encode_headers
+from waypost.http2 import Answer, Origin, Pool, PoolEvent, PoolSettings, Result, Sockets
 
 OTHER = {"production": "sandbox", "sandbox": "production"}
 BROADCAST = {
@@ -31,6 +31,9 @@ MOST_SOCKETS = 50
 """The most sockets of one credential in a process: all its pools, and connections that only end what they have."""
 
 
+Request = tuple[str, bytes, Callable[[Result], None]]
+
+
 class ApnsGateway:
     """One environment of Apple's; silent and visible notifications have pools of their own, or share one.
 
@@ -46,9 +49,16 @@ class ApnsGateway:
         self, kind: Kind, path: str, head: bytes, body: bytes, until: Until, ended: Callable[[Result], None]
     ) -> None:
         """Push to *path*; *head* is the header block that follows it."""
-        named = encode_headers(((b":path", path.encode()),))
-        block = b"".join((self._head, named, sized(len(body)), head))
-        self._pools[kind].request(block, body, until.deadline, ended, until.answer_by)
+        self.request_all(kind, [(path, body, ended)], head, until)
+
+    def request_all(self, kind: Kind, requests: Sequence[Request], head: bytes, until: Until) -> None:
+        """Push several requests, each a path, a body and what is told how it ended, under the same *head*."""
+        before = self._head
+        blocks = [
+            (b"".join((before, path_field(path), sized(len(body)), head)), body, ended)
+            for path, body, ended in requests
+        ]
+        self._pools[kind].request_all(blocks, until.deadline, until.answer_by)
 
     def give_back(self, why: str) -> None:
         """End what waits to be sent as not sent: Apple would take none of it."""

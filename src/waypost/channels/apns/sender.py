@@ -18,6 +18,7 @@ from waypost.channels.apns.gateway import (
     OTHER,
     STREAMS,
     ApnsGateway,
+    Request,
     own_gateway,
     seldom_gateway,
 )
@@ -60,24 +61,21 @@ class _Shared:
 class _Sending:
     """A delivery on its way: where it is tried, and what was tried before."""
 
-    __slots__ = ("delivery", "foreign", "jwt", "moved", "renewed", "report", "shared", "turned", "until")
+    foreign = False
+    """Whether it is tried at the environment that is not the app's own."""
+    turned = False
+    """Whether the environment tried before did not know the token."""
+    moved = False
+    """Whether the connection took no new provider token yet."""
+    renewed = False
+    """Whether the provider token was too old once already."""
 
-    def __init__(
-        self, delivery: Delivery, report: Report, shared: _Shared, jwt: str, until: Until, *, foreign: bool
-    ) -> None:
+    def __init__(self, delivery: Delivery, report: Report, shared: _Shared, jwt: str, until: Until) -> None:
         self.delivery = delivery
         self.report = report
         self.shared = shared
         self.jwt = jwt
         self.until = until
-        self.foreign = foreign
-        """Whether it is tried at the environment that is not the app's own."""
-        self.turned = False
-        """Whether the environment tried before did not know the token."""
-        self.moved = False
-        """Whether the connection took no new provider token yet."""
-        self.renewed = False
-        """Whether the provider token was too old once already."""
 
 
 class ApnsSender:
@@ -158,13 +156,18 @@ class ApnsSender:
         for message, deliveries in told_alike(batch):
             rendering = self._rendered(message, now)
             shared = None if isinstance(rendering, Refused) else _Shared(message.kind, rendering)
+            sendings: list[_Sending] = []
             for delivery in deliveries:
                 refusal = rendering if isinstance(rendering, Refused) else _malformed(delivery)
                 if refusal is not None:
                     self._loop.call_soon(report, delivery, refusal)
                 elif shared is not None:
-                    foreign = delivery.address.token in self._foreign
-                    self._request(_Sending(delivery, report, shared, jwt, patience, foreign=foreign))
+                    sending = _Sending(delivery, report, shared, jwt, patience)
+                    if self._foreign and delivery.address.token in self._foreign:
+                        sending.foreign = True
+                    sendings.append(sending)
+            if shared is not None:
+                self._request_all(sendings, shared, jwt, patience)
 
     def render(self, delivery: Delivery) -> Rendered:
         """Show what ``send`` would put on the wire, without path and authorization."""
@@ -203,6 +206,22 @@ class ApnsSender:
         push_type = push_type_of(delivery.message.content, delivery.message.kind)
         return self._topics[delivery.address.token in self._foreign, push_type]
 
+    def _request_all(self, sendings: Sequence[_Sending], shared: _Shared, jwt: str, patience: Until) -> None:
+        """Put on the wire what has the same message; devices of the app's own environment together."""
+        head = self._authorization(jwt) + shared.head
+        notification_id, body = None, b""
+        own: list[Request] = []
+        for one in sendings:
+            delivery = one.delivery
+            if one.foreign or not isinstance(delivery.address, Device):
+                self._request(one)
+                continue
+            if delivery.id != notification_id:
+                notification_id, body = delivery.id, named(shared.body, delivery.id)
+            own.append((f"/3/device/{delivery.address.token}", body, partial(self._ended, one)))
+        if own:
+            self._gateways[False].request_all(shared.kind, own, head, patience)
+
     def _request(self, one: _Sending) -> None:
         shared, address = one.shared, one.delivery.address
         head, body = self._authorization(one.jwt) + shared.head, named(shared.body, one.delivery.id)
@@ -237,30 +256,34 @@ class ApnsSender:
 
     def _ended(self, one: _Sending, result: Result) -> None:
         """Handle the end of a request: end its delivery, or try something better, once."""
-        now = self._clock.now()
-        reason = reason_of(result) if isinstance(result, Answer) and not is_success(result) else ""
-        if reason == EXPIRED_JWT and one.jwt and not one.renewed:
-            one.renewed = True
-            one.jwt = self._identity.renewed_jwt(one.jwt, now)
-            self._request(one)
-            return
-        if reason == TOKEN_TOO_NEW and not one.moved:
-            one.moved = True
-            self._request(one)
-            return
-        if reason == UNKNOWN_DEVICE and not one.turned and self._heals:
-            one.turned = True
-            one.foreign = not one.foreign
-            self._request(one)
+        is_taken = isinstance(result, Answer) and is_success(result)
+        if not is_taken and self._tries_again(one, result):
             return
         if self._denied is not None and not one.foreign:
             if isinstance(result, Unsent):
                 one.report(one.delivery, self._denied)
                 return
             self._denied = None if isinstance(result, Answer) else self._denied
-        outcome = self._judge(one, outcome_of(result, one.delivery, self._settings.dead_token_codes, now))
+        dead_codes = self._settings.dead_token_codes
+        outcome = self._judge(one, outcome_of(result, one.delivery, dead_codes, self._clock.now()))
         self._watch.heed(outcome)
         one.report(one.delivery, outcome)
+
+    def _tries_again(self, one: _Sending, result: Result) -> bool:
+        """Try something better where Apple's word asks for it; tell whether that is so."""
+        reason = reason_of(result) if isinstance(result, Answer) else ""
+        if reason == EXPIRED_JWT and one.jwt and not one.renewed:
+            one.renewed = True
+            one.jwt = self._identity.renewed_jwt(one.jwt, self._clock.now())
+        elif reason == TOKEN_TOO_NEW and not one.moved:
+            one.moved = True
+        elif reason == UNKNOWN_DEVICE and not one.turned and self._heals:
+            one.turned = True
+            one.foreign = not one.foreign
+        else:
+            return False
+        self._request(one)
+        return True
 
     def _judge(self, one: _Sending, outcome: Outcome) -> Outcome:
         """Correct *outcome* by what else is known of the token and of others like it."""

@@ -103,7 +103,7 @@ class _Envelope(Struct):
 
 
 class _Message(Struct):
-    name: Raw = NOTHING
+    name: str = ""
 
 
 class _Said(Struct, frozen=True):
@@ -126,7 +126,7 @@ def outcome_of(result: Result, tried: Delivery, now: Instant, rules: TokenRules 
     """Turn the result of one request into an outcome."""
     match result:
         case Answer(body=body) if is_success(result):
-            return Taken(name_of(text_of((read_json(_messages, body) or _Message()).name)))
+            return Taken(name_of(_name_in(body)))
         case Answer():
             return _refusal(result, tried, now, rules)
         case Unsent():
@@ -135,6 +135,12 @@ def outcome_of(result: Result, tried: Delivery, now: Instant, rules: TokenRules 
             return Unanswered(kind.value, reason, _backoff_ms(kind.value, tried))
         case _:
             assert_never(result)
+
+
+def _name_in(body: bytes) -> str:
+    """Read the name of the message that was taken; "" where the answer, of whatever form, gives none."""
+    message = read_json(_messages, body)
+    return "" if message is None else message.name
 
 
 def asks_for_a_new_access_token(result: Result) -> bool:

@@ -39,7 +39,9 @@ TOPIC, CONDITION, GROUP = "topic", "condition", "group"
 _GROUP_TOKEN: Final = re.compile(r"[A-Za-z0-9_:%.-]{20,1024}")
 TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9-_.~%]{1,900}")
 _TOKEN, _INSTALLATION = b'"token":', b'"fid":'
-_MESSAGE = b'"message":{'
+_SENT = b'{"message":{'
+_VALIDATED = b'{"validate_only":true,"message":{'
+_encode = msgspec.json.Encoder().encode
 
 
 class Rendering(Struct, frozen=True):
@@ -59,11 +61,15 @@ class Rendering(Struct, frozen=True):
 
     def body(self, token: str, notification_id: NotificationId, *, validate_only: bool = False) -> bytes:
         """Build the body of the request for one recipient; an installation id follows ``fid:`` in place of a token."""
-        start = b'{"validate_only":true,' if validate_only else b"{"
+        return self.start(token, validate_only=validate_only) + named(self.rest, notification_id)
+
+    def start(self, token: str, *, validate_only: bool = False) -> bytes:
+        """Build what differs in the bodies for the devices of one notification; the rest follows."""
+        start = _VALIDATED if validate_only else _SENT
         kind = self.to
         if kind is _TOKEN and token.startswith(INSTALLATION_PREFIX):
             kind, token = _INSTALLATION, token.removeprefix(INSTALLATION_PREFIX)
-        return start + _MESSAGE + kind + msgspec.json.encode(token) + named(self.rest, notification_id)
+        return start + kind + _encode(token)
 
 
 def rendered(

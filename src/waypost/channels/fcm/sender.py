@@ -15,16 +15,18 @@ from waypost.channels.fcm.payload import PAYLOAD_LIMIT_BYTES, Rendering, render,
 from waypost.channels.fcm.platforms import ANDROID
 from waypost.channels.fcm.settings import CHANNEL, GOOGLE, FcmSettings
 from waypost.channels.fcm.wire import STREAMS, FcmConnections, FcmRequest
+from waypost.channels.push.answers import is_success
 from waypost.channels.push.origin import authority_of, origin_of, post_to, sized, trust
 from waypost.channels.push.patience import Until, request_timeout_ms, until
-from waypost.channels.push.payload import told_alike
+from waypost.channels.push.payload import named, told_alike
 from waypost.channels.push.watch import CredentialWatch
 from waypost.domain.content import Urgency
 from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Device, Platform
+from waypost.domain.ids import NotificationId
 from waypost.domain.outcome import Refused
-from waypost.http2 import Result, encode_headers
+from waypost.http2 import Answer, Result, encode_headers
 from waypost.ports.clock import Clock
 from waypost.ports.sender import Capabilities, Health, Rendered, Report
 from waypost.telemetry.sink import Telemetry
@@ -153,11 +155,16 @@ class FcmSender:
         renewable = "" if again else access_token
         urgent: list[FcmRequest] = []
         others: list[FcmRequest] = []
+        validate_only = self._settings.validate_only
+        alike: tuple[Rendering, NotificationId] | None = None
+        rest = b""
         for delivery, rendering in ready:
-            body = rendering.body(delivery.address.token, delivery.id, validate_only=self._settings.validate_only)
+            if alike is None or alike[0] is not rendering or alike[1] != delivery.id:
+                alike, rest = (rendering, delivery.id), named(rendering.rest, delivery.id)
+            body = rendering.start(delivery.address.token, validate_only=validate_only) + rest
             ended = partial(self._ended, delivery, rendering, report, patience, renewable)
             line = urgent if delivery.message.urgency in URGENT else others
-            line.append(FcmRequest(head + sized(len(body)), body, patience, ended))
+            line.append(FcmRequest(head + sized(len(body)), body, ended, patience))
         self._wire.send(urgent, urgent=True)
         self._wire.send(others, urgent=False)
 
@@ -177,7 +184,8 @@ class FcmSender:
     ) -> None:
         """Handle the end of a request; renew a refused access token (*renewable*) and repeat the request, once."""
         assert self._access is not None
-        if renewable and asks_for_a_new_access_token(result):
+        is_taken = isinstance(result, Answer) and is_success(result)
+        if not is_taken and renewable and asks_for_a_new_access_token(result):
             self._access.renew(renewable)
             self._access.then(partial(self._request, [(delivery, rendering)], report, patience, again=True))
             return

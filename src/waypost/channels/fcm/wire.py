@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-
-from msgspec import Struct
+from itertools import groupby
+from operator import attrgetter
+from typing import NamedTuple
 
 from waypost.channels.fcm.groups import Group
 from waypost.channels.push.patience import Until
@@ -28,13 +29,13 @@ more than two PINGs lie between.
 """
 
 
-class FcmRequest(Struct, frozen=True):
+class FcmRequest(NamedTuple):
     """A message on its way."""
 
     head: bytes
     body: bytes
-    until: Until
     ended: Callable[[Result], None]
+    until: Until
 
 
 class FcmConnections:
@@ -94,11 +95,10 @@ class FcmConnections:
 
     def _send_urgent(self, requests: Iterable[FcmRequest]) -> None:
         for request in requests:
-            _send(self._main if self._main.room() else self._reserve, request)
+            _send(self._main if self._main.room() else self._reserve, [request])
 
     def _send_others(self, requests: Iterable[FcmRequest]) -> None:
-        for request in requests:
-            _send(self._main, request)
+        _send(self._main, requests)
 
     def _saw(self, event: PoolEvent) -> None:
         self._on_event(event)
@@ -114,8 +114,12 @@ class FcmConnections:
         self._others.fill()
 
 
-def _send(pool: Pool, request: FcmRequest) -> None:
-    pool.request(request.head, request.body, request.until.deadline, request.ended, request.until.answer_by)
+_until_of = attrgetter("until")
+
+
+def _send(pool: Pool, requests: Iterable[FcmRequest]) -> None:
+    for until, alike in groupby(requests, key=_until_of):
+        pool.request_all([(head, body, ended) for head, body, ended, _ in alike], until.deadline, until.answer_by)
 
 
 def _limits(at_least: int, at_most: int) -> PoolSettings:

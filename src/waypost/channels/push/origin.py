@@ -6,12 +6,14 @@ import ssl
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from waypost.domain.errors import ConfigurationError
 from waypost.http2 import Origin, Proxy, encode_headers, proxy_of
 
+_ONE_BYTE_LENGTH: Final = 127
+"""The length from which on a string's length takes more than a byte (RFC 7541, 5.1)."""
 _HTTPS_PORT = 443
 _SHARED = 64
 """The contexts that are kept; each takes about 0.05 s to make, and has the system's authorities in memory."""
@@ -74,6 +76,14 @@ def sized(body_bytes: int) -> bytes:
     Encoded once for each length: no body has more than a few thousand bytes.
     """
     return encode_headers([(b"content-length", str(body_bytes).encode())])
+
+
+def path_field(path: str) -> bytes:
+    """Encode where a request goes: a literal that nobody need remember, under its static name (RFC 7541, 6.2.2)."""
+    text = path.encode()
+    if len(text) < _ONE_BYTE_LENGTH:
+        return b"\x04%c%b" % (len(text), text)
+    return encode_headers(((b":path", text),))
 
 
 def _host_and_port(url: str) -> tuple[str, int]:
