@@ -190,6 +190,10 @@ class RoutingTable:
         self.conditions = frozenset(condition_of(name) for name in (SEND_AT, *(rule.name for rule in rules)))
         """The conditions under which rules put off: no gate lifts them, each ends at its time."""
         self._rules = rules
+        self._special = [rule.concerns for rule in rules if rule.concerns is not None]
+        self._usual = _stages_of([rule for rule in rules if rule.concerns is None])
+        """The rules that have something to say of every notification."""
+        self._judges_alike = len(self._usual) == 1 and all(rule.judges_alike for rule in self._usual[0].judges)
         self._decided: dict[_Likeness, Candidate | None] = {}
         """What all rules that judge alike say of a device, as of the first that was alike; None leaves it out."""
         self._renderers = renderers
@@ -227,7 +231,7 @@ class RoutingTable:
         """
         question = self._question(notification, recipient, now, again)
         rulings: list[Ruling] = []
-        return Routed(self._judged(question, _stages(question, self._rules), rulings), rulings)
+        return Routed(self._judged(question, self._stages(question), rulings), rulings)
 
     def targets(self, notification: Notification, recipient: Recipient, now: Instant) -> Sequence[Candidate]:
         """Decide where *notification* goes, as ``route`` does that also tells why.
@@ -235,21 +239,30 @@ class RoutingTable:
         Most go to all devices, of which those that are alike are judged once for all.
         """
         question = self._question(notification, recipient, now, ())
-        stages = _stages(question, self._rules)
-        is_plain = not question.chosen and not notification.content.channels and notification.content.to is None
-        if not is_plain or len(stages) != 1 or not all(rule.judges_alike for rule in stages[0].judges):
+        stages = self._stages(question)
+        content = notification.content
+        is_plain = self._judges_alike and not question.chosen and not content.channels and content.to is None
+        if not is_plain or stages is not self._usual:
             return self._judged(question, stages, [])
         found: list[Candidate] = []
+        app, wanted, known = notification.app, question.token_use, self._decided
         for device in recipient.devices:
-            alike = (notification.app, question.token_use, device.platform, device.token_use, device.active)
-            try:
-                decided = self._decided[alike]
-            except KeyError:
-                decided = next(iter(self._judged(replace(question, recipient=Recipient((device,))), stages, [])), None)
-                self._decided[alike] = decided
+            alike = (app, wanted, device.platform, device.token_use, device.active)
+            if alike not in known:
+                only = replace(question, recipient=Recipient((device,)))
+                known[alike] = next(iter(self._judged(only, stages, [])), None)
+            decided = known[alike]
             if decided is not None:
-                found.append(Candidate(device.device_id, device, decided.channel, decided.verdict, decided.credential))
+                way = decided.channel, decided.verdict, decided.credential
+                found.append(Candidate(device.device_id, device, *way))
         return found
+
+    def _stages(self, question: Question) -> Sequence[_Stage]:
+        """Put together the rules that concern *question*."""
+        for concerns in self._special:
+            if concerns(question):
+                return _stages_of([rule for rule in self._rules if rule.concerns is None or rule.concerns(question)])
+        return self._usual
 
     def _question(
         self, notification: Notification, recipient: Recipient, now: Instant, again: Collection[DeviceId]
@@ -287,12 +300,9 @@ class _Stage(Struct, frozen=True):
     judges: list[Rule] = []
 
 
-def _stages(question: Question, rules: Sequence[Rule]) -> list[_Stage]:
-    """Put together the rules that concern *question*."""
+def _stages_of(rules: Sequence[Rule]) -> Sequence[_Stage]:
     stages: list[_Stage] = []
     for rule in rules:
-        if rule.concerns is not None and not rule.concerns(question):
-            continue
         if rule.add is not None or not stages:
             stages.append(_Stage(rule.add))
         if rule.judge is not None:

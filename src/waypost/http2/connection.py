@@ -146,7 +146,10 @@ class Connection:
         elif stream.received + len(payload) > self._limits.max_response_bytes:
             self._broken(stream, frames.CANCEL, f"answer above {self._limits.max_response_bytes} bytes")
         else:
-            if payload:
+            if not stream.received:
+                stream.first_chunk = payload
+                stream.received = len(payload)
+            elif payload:
                 stream.append(payload)
             if flags & END_STREAM:
                 self._answered(stream)
@@ -182,10 +185,10 @@ class Connection:
 
     def on_control(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
         """Act on a frame that carries no answer; kinds the RFC does not know are ignored (RFC 9113, 4.1)."""
-        if kind == frames.RST_STREAM:
-            self._reset(stream_id, control.read_reset(payload))
-        elif kind == frames.WINDOW_UPDATE:
+        if kind == frames.WINDOW_UPDATE:
             self._window_update(stream_id, control.read_window_update(payload))
+        elif kind == frames.RST_STREAM:
+            self._reset(stream_id, control.read_reset(payload))
         elif kind == frames.SETTINGS:
             if flags & frames.ACK:
                 control.check_settings_ack(stream_id, payload, self.greeted)
@@ -286,7 +289,9 @@ class Connection:
             # The server answered without waiting for the rest (RFC 9113, 8.1): it does not want it.
             self._out.forget(stream.stream_id)
             self._abandon(stream.stream_id, frames.CANCEL)
-        self._end(stream, Answer(head.status, head.fields, stream.answer_body(), stream.trailers))
+        body = stream.first_chunk if stream.more is None else bytes(stream.more)
+        stream.result = Answer(head.status, head.fields, body, stream.trailers)
+        self.ended.append(stream)
 
     def _broken(self, stream: Stream, code: int, reason: str) -> None:
         self._break(stream, code, Unknown(reason, Lost.BAD_ANSWER))

@@ -63,8 +63,9 @@ def read_reset(payload: bytes) -> int:
 
 def read_window_update(payload: bytes) -> int:
     """Read the increment of a WINDOW_UPDATE (6.9); zero is a fault of the stream or of the connection."""
-    _must_be(4, payload)
-    return frames.u32(payload) & _LOW_31_BITS
+    if len(payload) != 4:
+        _must_be(4, payload)
+    return int.from_bytes(payload, "big") & _LOW_31_BITS
 
 
 def check_priority(stream_id: int, payload: bytes) -> None:

@@ -68,15 +68,8 @@ class Stream:
             raise MalformedAnswer(f"more than {MOST_INTERIM_ANSWERS} interim answers")
 
     def append(self, chunk: bytes) -> None:
-        """Keep a piece of the answer's body."""
-        if not self.received:
-            self.first_chunk = chunk
-        else:
-            if self.more is None:
-                self.more = bytearray(self.first_chunk)
-            self.more += chunk
+        """Keep a further piece of the answer's body."""
+        if self.more is None:
+            self.more = bytearray(self.first_chunk)
+        self.more += chunk
         self.received += len(chunk)
-
-    def answer_body(self) -> bytes:
-        """Return the body received so far."""
-        return self.first_chunk if self.more is None else bytes(self.more)

@@ -39,7 +39,7 @@ class Attempts:
     def taken(self, credential: CredentialId, took_ms: Sequence[int]) -> None:
         """Count attempts that were taken, by how long each waited since it was accepted or due."""
         self._outcomes[credential, Taken] += len(took_ms)
-        self._took_s += [max(0, each) / SECOND_MS for each in took_ms]
+        self._took_s += [each / SECOND_MS if each > 0 else 0.0 for each in took_ms]
 
     def publish(self) -> None:
         """Tell what was counted since the last time."""

@@ -27,7 +27,7 @@ from waypost.runtime.leasing import BATCH, Found, LeaseLoop
 from waypost.runtime.spans import LaneSpans, Routes
 from waypost.telemetry import Event, Metric
 
-SLICE = 10
+SLICE = 25
 """The items routed and handed over in one turn of the loop."""
 
 ByCredential = Mapping[CredentialId, Sequence[Delivery]]
@@ -227,13 +227,17 @@ class LaneLoop(LeaseLoop):
         """Settle deliveries of one batch that were taken while nothing is wrong with their provider."""
         batch.gate.taken(len(landings), batch.handed, now_s)
         waits_ms: list[int] = []
+        handed_at = batch.handed.at
         for _, delivery, outcome in landings:
             assert isinstance(outcome, Taken)
             dispatch = self._dispatches.pop((delivery.id, delivery.n))
             notification = dispatch.plan.item.notification
             waits_ms.append(now - (notification.scheduled_at or notification.created_at))
             dispatch.taken += 1
-            self._settled(dispatch, sent(delivery, outcome, now, batch.handed.at))
+            dispatch.changes.append(sent(delivery, outcome, now, handed_at))
+            dispatch.waiting -= 1
+            if dispatch.waiting == 0 or dispatch.is_due:
+                self._heard(dispatch)
         self._attempts.taken(batch.credential, waits_ms)
         self._has_answered(batch, len(landings), now_s)
 
@@ -246,13 +250,13 @@ class LaneLoop(LeaseLoop):
         notification = dispatch.plan.item.notification
         self._attempts.add(batch.credential, outcome, now - (notification.scheduled_at or notification.created_at))
         dispatch.taken += isinstance(outcome, Taken)
-        self._settled(dispatch, change_of(delivery, outcome, rules, now, chance, handed.at, rest, detour))
+        dispatch.changes.append(change_of(delivery, outcome, rules, now, chance, handed.at, rest, detour))
+        dispatch.waiting -= 1
+        self._heard(dispatch)
         self._has_answered(batch, 1, now_s)
 
-    def _settled(self, dispatch: Dispatch, change: Change) -> None:
-        """Note the change that follows from an outcome; the store is told of it with others."""
-        dispatch.changes.append(change)
-        dispatch.waiting -= 1
+    def _heard(self, dispatch: Dispatch) -> None:
+        """Let the store be told of an outcome, with others, and report a round that is over."""
         if dispatch.is_due:
             self._context.settler.add(dispatch)
         if dispatch.waiting == 0 and self._tells_rounds:

@@ -76,7 +76,8 @@ class PrometheusSink(Silent):
         """Record one value of a histogram."""
         series = self._labelled(metric, labels)
         assert isinstance(series, Histogram)
-        series.observe(value)
+        series._sum.inc(value)
+        series._buckets[bisect_left(series._upper_bounds, value)].inc(1)
 
     def observe_all(self, metric: Metric, values: Sequence[float], /, **labels: str) -> None:
         """Record many values of a histogram at once: each of its numbers is written once for all of them."""

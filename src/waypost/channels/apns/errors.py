@@ -30,6 +30,7 @@ CONNECTION_OVER = ("IdleTimeout", "UnrelatedKeyIdInToken", TOKEN_TOO_NEW, "Shutd
 goes over a new one."""
 WRONG_TOPIC = "DeviceTokenNotForTopic"
 
+_IDS = (b"apns-id", b"apns-request-id")
 _MINUTE_MS = 60 * SECOND_MS
 _FIX = "the request breaks a rule of APNs"
 _KEY = "the signing key, key id or team id is not accepted"
@@ -126,15 +127,22 @@ def reason_of(answer: Answer) -> str:
 def outcome_of(result: Result, delivery: Delivery, dead_token_codes: tuple[str, ...], now: Instant) -> Outcome:
     """Turn the result of one request into an outcome."""
     match result:
-        case Answer(headers=headers) if is_success(result):
-            ids = (b"apns-id", b"apns-request-id")
-            return Taken(name_of(next((value.decode("latin-1") for name, value in headers if name in ids), "")))
+        case Answer() if is_success(result):
+            return taken_of(result)
         case Answer():
             return _refusal(result, delivery, dead_token_codes, now)
         case Unsent() | Unknown():
             return outcome_without_answer(result)
         case _:
             assert_never(result)
+
+
+def taken_of(answer: Answer) -> Taken:
+    """Read Apple's name for a notification that it took; "" where it gives none."""
+    for name, value in answer.headers:
+        if name in _IDS:
+            return Taken(name_of(value.decode("latin-1")))
+    return Taken()
 
 
 def _refusal(answer: Answer, delivery: Delivery, dead_token_codes: tuple[str, ...], now: Instant) -> Outcome:

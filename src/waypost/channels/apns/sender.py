@@ -11,7 +11,15 @@ from urllib.parse import quote
 from waypost.channels.apns.credentials import Identity, identify
 from waypost.channels.apns.denials import denial_in
 from waypost.channels.apns.environments import ForeignTokens, Mistrust
-from waypost.channels.apns.errors import EXPIRED_JWT, TOKEN_TOO_NEW, UNKNOWN_DEVICE, WRONG_TOPIC, outcome_of, reason_of
+from waypost.channels.apns.errors import (
+    EXPIRED_JWT,
+    TOKEN_TOO_NEW,
+    UNKNOWN_DEVICE,
+    WRONG_TOPIC,
+    outcome_of,
+    reason_of,
+    taken_of,
+)
 from waypost.channels.apns.gateway import (
     BROADCAST,
     MOST_SOCKETS,
@@ -256,16 +264,19 @@ class ApnsSender:
 
     def _ended(self, one: _Sending, result: Result) -> None:
         """Handle the end of a request: end its delivery, or try something better, once."""
-        is_taken = isinstance(result, Answer) and is_success(result)
-        if not is_taken and self._tries_again(one, result):
+        is_answer = isinstance(result, Answer)
+        if isinstance(result, Answer) and is_success(result):
+            outcome: Outcome = taken_of(result)
+        elif self._tries_again(one, result):
             return
+        else:
+            outcome = outcome_of(result, one.delivery, self._settings.dead_token_codes, self._clock.now())
         if self._denied is not None and not one.foreign:
             if isinstance(result, Unsent):
                 one.report(one.delivery, self._denied)
                 return
-            self._denied = None if isinstance(result, Answer) else self._denied
-        dead_codes = self._settings.dead_token_codes
-        outcome = self._judge(one, outcome_of(result, one.delivery, dead_codes, self._clock.now()))
+            self._denied = None if is_answer else self._denied
+        outcome = self._judge(one, outcome)
         self._watch.heed(outcome)
         one.report(one.delivery, outcome)
 

@@ -125,8 +125,8 @@ _messages = msgspec.json.Decoder(_Message)
 def outcome_of(result: Result, tried: Delivery, now: Instant, rules: TokenRules = DEFAULT_RULES) -> Outcome:
     """Turn the result of one request into an outcome."""
     match result:
-        case Answer(body=body) if is_success(result):
-            return Taken(name_of(_name_in(body)))
+        case Answer() if is_success(result):
+            return taken_of(result)
         case Answer():
             return _refusal(result, tried, now, rules)
         case Unsent():
@@ -137,10 +137,10 @@ def outcome_of(result: Result, tried: Delivery, now: Instant, rules: TokenRules 
             assert_never(result)
 
 
-def _name_in(body: bytes) -> str:
-    """Read the name of the message that was taken; "" where the answer, of whatever form, gives none."""
-    message = read_json(_messages, body)
-    return "" if message is None else message.name
+def taken_of(answer: Answer) -> Taken:
+    """Read FCM's name for a message that it took; "" where the answer, of whatever form, gives none."""
+    message = read_json(_messages, answer.body)
+    return Taken("" if message is None else name_of(message.name))
 
 
 def asks_for_a_new_access_token(result: Result) -> bool:

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import groupby
 from typing import Final
 
-from waypost.channels.fcm.errors import asks_for_a_new_access_token, outcome_of
+from waypost.channels.fcm.errors import asks_for_a_new_access_token, outcome_of, taken_of
 from waypost.channels.fcm.grants import project_and_grants
 from waypost.channels.fcm.oauth import AccessTokens
 from waypost.channels.fcm.payload import PAYLOAD_LIMIT_BYTES, Rendering, render, rendered
@@ -25,7 +25,7 @@ from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Device, Platform
 from waypost.domain.ids import NotificationId
-from waypost.domain.outcome import Refused
+from waypost.domain.outcome import Outcome, Refused
 from waypost.http2 import Answer, Result, encode_headers
 from waypost.ports.clock import Clock
 from waypost.ports.sender import Capabilities, Health, Rendered, Report
@@ -184,12 +184,14 @@ class FcmSender:
     ) -> None:
         """Handle the end of a request; renew a refused access token (*renewable*) and repeat the request, once."""
         assert self._access is not None
-        is_taken = isinstance(result, Answer) and is_success(result)
-        if not is_taken and renewable and asks_for_a_new_access_token(result):
+        if isinstance(result, Answer) and is_success(result):
+            outcome: Outcome = taken_of(result)
+        elif renewable and asks_for_a_new_access_token(result):
             self._access.renew(renewable)
             self._access.then(partial(self._request, [(delivery, rendering)], report, patience, again=True))
             return
-        outcome = outcome_of(result, delivery, self._clock.now(), self._rules)
+        else:
+            outcome = outcome_of(result, delivery, self._clock.now(), self._rules)
         self._watch.heed(outcome)
         report(delivery, outcome)
 

@@ -177,29 +177,36 @@ class LeaseTable:
         """
         notification = settled.notification
         self._touch(notification.id)
+        held = self._held.get(notification.id)
+        is_over = held is not None and held.whole == token and settled.is_plain
         ready = self._ready.get(notification.id)
         if ready:  # an outcome of what was given back before: it is not sent once more
             ready.difference_update(change.n for change in settled.changes)
-        held = self._held.get(notification.id)
         if held is None:
             return
-        if held.whole == token and settled.is_plain:
+        if is_over:
             held.whole = None
         elif settled.targets is not None and held.whole is not None:
             _hold_targets(held, held.whole, settled)
+        if not is_over or held.targets:
+            self._let_go(held, token, settled, refused, withdrawn=withdrawn)
+        if held.whole is None:
+            self._from_tail[notification.lane].discard(notification.id)
+        if held.whole is None and not held.targets:
+            del self._held[notification.id]
+            self._withdrawn.discard(notification.id)
+
+    def _let_go(self, held: _Held, token: int, settled: Settled, refused: Collection[int], *, withdrawn: bool) -> None:
+        """Release the targets settled; what was not started, and what was given back, can be leased again."""
+        notification = settled.notification
         back = list(_let_go(held, token, settled, refused))
         if settled.verdict is not None and held.whole == token:
             held.whole = None
-        if held.whole is None:
-            self._from_tail[notification.lane].discard(notification.id)
         if settled.given_back:
             self._give_back_whole(notification, held, token, withdrawn=withdrawn)
             back += _give_back(held, token)
         if back and not withdrawn:
             self.release(WorkItem(notification, tuple(sorted(back, key=_number))), first=True)
-        if held.whole is None and not held.targets:
-            del self._held[notification.id]
-            self._withdrawn.discard(notification.id)
 
     def _give_back_whole(self, notification: Notification, held: _Held, token: int, *, withdrawn: bool) -> None:
         """Make what was not routed yet leasable again, unless it was withdrawn."""

@@ -10,10 +10,11 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from waypost.domain.balance import DELIVERY_COUNTS, Count
 from waypost.domain.ids import AppId
-from waypost.domain.moves import DeliveryMoved
+from waypost.domain.moves import DeliveryMoved, NotificationMoved
 from waypost.domain.notification import Lane
 from waypost.domain.settlement import Sent
 from waypost.domain.status import DeliveryStatus, NotificationStatus
@@ -48,35 +49,47 @@ class PlainSettlements:
         self._keys: list[Any] = []
         self._taken: Counter[tuple[AppId, Lane]] = Counter()
         """How many deliveries were taken, by app and lane."""
+        self._finished: Counter[tuple[AppId, Lane, NotificationStatus | None, int | None]] = Counter()
+        """How many notifications ended, by app, lane, status before, and bulk job."""
 
     def take(self, case: PendingChange, settled: Settled) -> None:
         """Finish a notification of which nothing but its row is stored yet."""
         self.note(case, settled)
-        case.take(self._transaction, case.progress.end(NotificationStatus.SENT, self._transaction.now))
-        case.finished = case.moved = False  # written here, with the other plain ones
+        progress = case.progress
+        named = (progress.app, progress.id, progress.user_id)
+        now = self._transaction.now
+        self._transaction.moves.append(NotificationMoved(*named, progress.status, NotificationStatus.SENT, now))
+        self._finished[progress.app, case.lane, progress.status, case.job] += 1
+        case.progress = replace(progress, status=NotificationStatus.SENT)
         self._keys.append(getattr(case, self._row_key))
 
     def note(self, case: PendingChange, settled: Settled) -> None:
         """Write the receipts of a notification."""
-        moves = self._transaction.moves
-        progress = case.progress
-        self._taken[progress.app, case.lane] += len(settled.changes)
+        moves, receipts = self._transaction.moves, self._receipts
+        progress, shard = case.progress, case.shard
+        app, notification_id, user_id = progress.app, progress.id, progress.user_id
+        self._taken[app, case.lane] += len(settled.changes)
         targets = {target.n: target for target in settled.targets or ()}
         for change in settled.changes:
-            target, made, settlement = targets[change.n], change.made, change.settlement
+            n, made, settlement, at = change.n, change.made, change.settlement, change.at
             assert made is not None
             assert type(settlement) is Sent
-            device_id, code, at = target.device_id, made.code or None, change.at
-            key = (progress.id, change.n, device_id, target.channel)
-            times = (made.at, made.at, at, at)
-            row = (*key, settlement.provider_id, code, *times, _encode((made,)), progress.app, case.shard)
-            self._receipts.append(row)
-            move = (progress.app, progress.id, progress.user_id, change.n, device_id, 1, _PENDING, _SENT, at, code)
-            moves.append(DeliveryMoved(*move, is_use=change.is_use))
+            target = targets[n]
+            device_id, code, attempted_at = target.device_id, made.code or None, made.at
+            taken = (settlement.provider_id, code, attempted_at, attempted_at, at, at, _encode((made,)))
+            receipts.append((notification_id, n, device_id, target.channel, *taken, app, shard))
+            known = (None, None, None, change.is_use)
+            moves.append(
+                DeliveryMoved(app, notification_id, user_id, n, device_id, 1, _PENDING, _SENT, at, code, *known)
+            )
 
     def write(self) -> None:
         """Write all plain settlements."""
         connection = self._transaction.connection
+        for (app, lane, before, job), n in self._finished.items():
+            if before is not None:
+                self._transaction.count(app, lane, before, -n, job)
+            self._transaction.count(app, lane, NotificationStatus.SENT, n, job)
         for (app, lane), n in self._taken.items():
             self._transaction.tally(app, lane, Count.TARGETS, n)
             self._transaction.tally(app, lane, DELIVERY_COUNTS[_SENT], n)
