@@ -6,6 +6,7 @@ Sources: developer.apple.com, "Generating a remote notification" and "Sending no
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ from waypost.domain.message import Message
 from waypost.domain.outcome import Refused
 from waypost.domain.time import SECOND_MS, Instant
 
+_encode = msgspec.json.Encoder().encode
 COLLAPSE_ID_LIMIT_BYTES = 64
 CHANNEL_KIND = "channel"
 """The kind of ``to`` that names a broadcast channel, by its id."""
@@ -75,19 +77,25 @@ def render(message: Message, settings: ApnsSettings, now: Instant) -> Rendering:
         return _to_channel(message, message.content.to, settings, now)
     push_type = push_type_of(message.content, message.kind)
     rule = RULES[push_type]
-    headers = [
-        ("apns-topic", settings.topic + rule.suffix),
-        ("apns-push-type", push_type.value),
-        ("apns-priority", rule.priority[message.urgency]),
-        ("apns-expiration", str(_expiration(message, now))),
-    ]
+    priority, topic = rule.priority[message.urgency], settings.topic + rule.suffix
+    headers = _headers(topic, push_type.value, priority, _expiration(message, now))
     if message.content.collapse_key:
-        headers.append(("apns-collapse-id", fitted_collapse_id(message.content.collapse_key)))
+        headers += (("apns-collapse-id", fitted_collapse_id(message.content.collapse_key)),)
     note = ""
     if not settings.critical_alerts and is_critical(message):
         note = f"sent as {settings.critical_fallback}: {NOT_ENTITLED}"
-    body = msgspec.json.encode(payload(message, push_type, settings))
-    return Rendering(tuple(headers), body, rule.limit_bytes, note)
+    return Rendering(headers, _encode(payload(message, push_type, settings)), rule.limit_bytes, note)
+
+
+@lru_cache(maxsize=256)
+def _headers(topic: str, push_type: str, priority: str, expiration: int) -> tuple[tuple[str, str], ...]:
+    """Build the headers of all notifications of one kind and urgency that expire in the same second."""
+    return (
+        ("apns-topic", topic),
+        ("apns-push-type", push_type),
+        ("apns-priority", priority),
+        ("apns-expiration", str(expiration)),
+    )
 
 
 def _to_channel(message: Message, to: Audience, settings: ApnsSettings, now: Instant) -> Rendering:
@@ -112,7 +120,7 @@ def payload(message: Message, push_type: ApnsPushType, settings: ApnsSettings) -
         return special_payload(message, push_type) | named
     silent = message.kind is Kind.SILENT
     document: dict[str, Any] = {**content.data}
-    if not silent:
+    if not silent and (content.image or content.link or content.actions):
         document.update(_extras(content))
     document["aps"] = {"content-available": 1} if silent else _aps(content)
     if message.urgency is Urgency.CRITICAL and push_type is ApnsPushType.ALERT:
@@ -168,17 +176,19 @@ def _expiration(message: Message, now: Instant) -> int:
 
 
 def _aps(content: Content) -> dict[str, Any]:
-    alert = {"title": content.title, "subtitle": content.subtitle, "body": content.body}
-    return present(
-        {
-            "alert": present(alert) or None,
-            "badge": content.badge,
-            "sound": content.sound,
-            "category": content.category,
-            "thread-id": content.thread,
-            "mutable-content": 1 if content.image is not None else None,
-        }
-    )
+    alert = present({"title": content.title, "subtitle": content.subtitle, "body": content.body})
+    aps: dict[str, Any] = {"alert": alert} if alert else {}
+    if content.badge is not None:
+        aps["badge"] = content.badge
+    if content.sound is not None:
+        aps["sound"] = content.sound
+    if content.category is not None:
+        aps["category"] = content.category
+    if content.thread is not None:
+        aps["thread-id"] = content.thread
+    if content.image is not None:
+        aps["mutable-content"] = 1
+    return aps
 
 
 def _critical(content: Content, settings: ApnsSettings) -> dict[str, Any]:

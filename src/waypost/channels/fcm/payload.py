@@ -103,10 +103,10 @@ def render(message: Message, now: Instant, form: Form = "waypost", platform: Pla
     if message.override:
         document = _overridden(document, message.override, silent=silent)
     data = document["data"] if isinstance(document["data"], dict) else {}
-    document["data"] = data = {key: _text(value) for key, value in data.items()}
+    document["data"] = data = {key: value if value.__class__ is str else _text(value) for key, value in data.items()}
     if is_ours:
         data[ID_KEY] = ANY_ID
-    rest = b"," + msgspec.json.encode(document)[1:] + b"}"
+    rest = b",%b}" % _encode(document)[1:]
     if content.to is None or content.to.kind == GROUP:  # a group has a token, as a device has
         return Rendering(document, rest, _TOKEN, PAYLOAD_LIMIT_BYTES)
     return Rendering(document, rest, f'"{content.to.kind}":'.encode(), TOPIC_LIMIT_BYTES)
@@ -115,9 +115,10 @@ def render(message: Message, now: Instant, form: Form = "waypost", platform: Pla
 def _message(message: Message, now: Instant, platform: Platform) -> dict[str, Any]:
     """Build the message in Waypost's own form."""
     content = message.content
-    document: dict[str, Any] = {"data": {**content.data}, **part_for(platform, message, now)}
+    data = {**content.data}
+    document: dict[str, Any] = {"data": data, **part_for(platform, message, now)}
     if message.kind is not Kind.SILENT:
-        document["data"].update(_extras(content))
+        data |= _extras(content)
         if shown := _shown(content):
             document["notification"] = shown
     return document
@@ -183,16 +184,20 @@ def is_reserved(key: str) -> bool:
 
 def _extras(content: Content) -> dict[str, Any]:
     """Return the fields that FCM has none for, as data that the app can read."""
-    return present(
-        {
-            "waypost_subtitle": content.subtitle,
-            "waypost_link": content.link,
-            "waypost_icon": content.icon if content.icon is not None and "://" in content.icon else None,
-            "waypost_category": content.category,
-            "waypost_thread": content.thread,
-            "waypost_actions": content.actions or None,
-        }
-    )
+    extras: dict[str, Any] = {}
+    if content.subtitle is not None:
+        extras["waypost_subtitle"] = content.subtitle
+    if content.link is not None:
+        extras["waypost_link"] = content.link
+    if content.icon is not None and "://" in content.icon:
+        extras["waypost_icon"] = content.icon
+    if content.category is not None:
+        extras["waypost_category"] = content.category
+    if content.thread is not None:
+        extras["waypost_thread"] = content.thread
+    if content.actions:
+        extras["waypost_actions"] = content.actions
+    return extras
 
 
 def _overridden(document: dict[str, Any], override: dict[str, Any], *, silent: bool) -> dict[str, Any]:

@@ -67,20 +67,24 @@ def _android(message: Message, now: Instant) -> dict[str, Any]:
     if content.collapse_key:
         part["collapse_key"] = content.collapse_key
     shown = {} if message.kind is Kind.SILENT else _android_notification(content)
-    return part | {"notification": shown} if shown else part
+    if shown:
+        part["notification"] = shown
+    return part
 
 
 def _android_notification(content: Content) -> dict[str, Any]:
-    icon_is_a_resource = content.icon is not None and "://" not in content.icon
-    return present(
-        {
-            "icon": content.icon if icon_is_a_resource else None,
-            "sound": content.sound,
-            "channel_id": content.android_channel,
-            "tag": content.collapse_key,
-            "notification_count": content.badge,
-        }
-    )
+    shown: dict[str, Any] = {}
+    if content.icon is not None and "://" not in content.icon:  # the name of a resource
+        shown["icon"] = content.icon
+    if content.sound is not None:
+        shown["sound"] = content.sound
+    if content.android_channel is not None:
+        shown["channel_id"] = content.android_channel
+    if content.collapse_key is not None:
+        shown["tag"] = content.collapse_key
+    if content.badge is not None:
+        shown["notification_count"] = content.badge
+    return shown
 
 
 def _apns(message: Message, now: Instant) -> dict[str, Any]:
