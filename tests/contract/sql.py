@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from tests.journeys.harness import until
 from waypost.bootstrap.features import FEATURES, parts_of, tables
 from waypost.bootstrap.features import settings_of as feature_settings
 from waypost.config import Config
-from waypost.domain.ids import SHARDS
+from waypost.domain.ids import SHARDS, DeviceId
 from waypost.features.feature import Feature
 from waypost.features.parts import Ground
 from waypost.ports.audit import Audit
@@ -81,10 +81,10 @@ def _is_whole(connection: Connection) -> bool:
 class _WholeJournal(SqlJournal):
     """Read when no open transaction hides its newest rows: on PostgreSQL another worker's may."""
 
-    async def read(self, after: int, n: int) -> list[JournalRow]:
+    async def read(self, after: int, n: int, naming: Collection[DeviceId] | None = None) -> list[JournalRow]:
         """See Journal."""
         await until(self._is_whole, "the end of all transactions that were open")
-        return await super().read(after, n)
+        return await super().read(after, n, naming)
 
     async def _is_whole(self) -> bool:
         return await self._database.read(_is_whole)

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import psycopg
 import pytest
 
-from tests.contract.bench import Bench, notification
+from tests.contract.bench import Bench, notification, sent
 from tests.contract.clock import StoppedClock
 from tests.contract.sql import settings_of
 from tests.contract.stores import StoreUnderTest
 from tests.journeys.harness import until
+from waypost.domain.ids import DeviceId
 from waypost.ports.journal import Journal, JournalRow
 from waypost.ports.work import NewNotification
 from waypost.stores.sql.postgres.connection import WRITING
@@ -53,6 +54,17 @@ async def test_one_transaction_is_one_row(bench: Bench) -> None:
     await bench.accept(*(notification(bench.now) for _ in range(3)))
     (row,) = await written(bench.store.journal, 1)
     assert len(row.moves) == 3
+
+
+async def test_rows_that_name_whom_a_reader_seeks_come_with_their_moves(bench: Bench) -> None:
+    made = await bench.accepted()
+    lease, item = await bench.take_one()
+    await bench.settle_first(lease, item, 1, sent(0, bench.now))
+    (device,) = {receipt.device_id for receipt in await bench.receipts(made)}
+    accepted, settled = await written(bench.store.journal, 2)
+    read = bench.store.journal.read
+    assert settled in await read(0, 10, [DeviceId("nobody's"), device])
+    assert [row.position for row in await read(0, 10, [])] == [accepted.position, settled.position]
 
 
 async def test_each_reader_stands_where_it_said(store: StoreUnderTest) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import islice
 
 from tests.memory.store import MemoryStore
+from waypost.domain.ids import DeviceId
 from waypost.ports.journal import JournalRow
 
 
@@ -14,7 +16,7 @@ class MemoryJournal:
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
 
-    async def read(self, after: int, n: int) -> list[JournalRow]:
+    async def read(self, after: int, n: int, naming: Collection[DeviceId] | None = None) -> list[JournalRow]:
         """See Journal."""
         return list(islice((row for row in self._store.journal if row.position > after), n))
 

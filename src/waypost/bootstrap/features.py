@@ -264,7 +264,12 @@ def with_features(duty_context: DutyContext, grounds: Mapping[str, Ground]) -> D
         duty_context,
         readers=[
             *(
-                Reader(name, partial(take, on), parts.prompt is not None and parts.prompt(on.config))
+                Reader(
+                    name,
+                    partial(take, on),
+                    parts.prompt is not None and parts.prompt(on.config),
+                    parts.naming(on.config),
+                )
                 for _, parts, on in each
                 for name, take in parts.readers.items()
             ),

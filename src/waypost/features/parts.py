@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from litestar.handlers import HTTPRouteHandler
@@ -13,7 +13,7 @@ from waypost.config import Config
 from waypost.domain.channel import Channel
 from waypost.domain.device import Platform
 from waypost.domain.errors import Unavailable
-from waypost.domain.ids import NotificationId
+from waypost.domain.ids import DeviceId, NotificationId
 from waypost.domain.notification import Notification
 from waypost.domain.recipient import Recipient
 from waypost.domain.routing import Renderer, Rule
@@ -117,6 +117,8 @@ class Parts(Struct, frozen=True, kw_only=True):
     """The chapters of the API reference that its routes begin."""
     readers: Mapping[str, Callable[[Ground, Sequence[JournalRow]], Awaitable[None]]] = {}
     """Told each row of the journal at least once, by the name that its position is stored under."""
+    naming: Callable[[Config], Collection[DeviceId] | None] = lambda _: None
+    """The devices whose moves alone its readers look for with this configuration; None where they look at all."""
     counters: Mapping[str, Callable[[Ground, Sequence[JournalRow]], Awaitable[None]]] = {}
     """Told as ``readers`` are, where ``is_used``; each stores its position with what it writes, and so counts once.
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
 from msgspec import Struct
 
+from waypost.domain.ids import DeviceId
 from waypost.domain.moves import ActionTaken, Moved
 
 
@@ -20,8 +22,11 @@ class JournalRow(Struct, frozen=True):
 class Journal(Protocol):
     """The log of changes; each reader reads on from a position of its own, at least once."""
 
-    async def read(self, after: int, n: int) -> list[JournalRow]:
-        """Return at most *n* rows after a position, in order."""
+    async def read(self, after: int, n: int, naming: Collection[DeviceId] | None = None) -> list[JournalRow]:
+        """Return at most *n* rows after a position, in order.
+
+        Where *naming* is given, a row that names none of these may come without its moves.
+        """
         ...
 
     async def position(self, reader: str) -> int:

@@ -206,3 +206,14 @@ def test_who_is_sent_to_does_not_hang_on_the_order_of_those_who_judge(
 def test_a_rule_asked_twice_says_nothing_new(what: Notification, devices: list[Device], held: list[str]) -> None:
     doubled = [rule for each in RULES for rule in (each, each)]
     assert routed(what, devices, held, doubled) == routed(what, devices, held)
+
+
+@given(st.lists(st.tuples(QUESTIONS, DEVICES), max_size=4), HELD)
+def test_devices_judged_once_for_all_that_are_alike_are_judged_as_each_by_itself(
+    asked: list[tuple[Notification, list[Device]]], held: list[str]
+) -> None:
+    """Workers ask one table for all notifications: what it remembers of one device holds for those like it."""
+    table = RoutingTable(CHANNELS, {DEMO: {channel: ALL[channel] for channel in ALL if channel in held}}, RULES)
+    for what, devices in asked:
+        recipient = Recipient(devices)
+        assert list(table.targets(what, recipient, NOW)) == list(table.route(what, recipient, NOW).targets)

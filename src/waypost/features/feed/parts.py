@@ -62,6 +62,7 @@ PARTS = Parts(
     routes=(*ROUTES, *live_routes.ROUTES, *sdk_routes.ROUTES),
     tags={"Feed": "What a user finds in the app."},
     readers={"feed": bring},
+    naming=lambda _: (FEED,),
     prompt=has_feeds,
     duties=(FeatureDuty("reads", Role.REPORT, EVERY_S, tell_reads),),
     is_used=is_used,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from waypost.channels.webhook.settings import CHANNEL, WebhookSettings
-from waypost.domain.ids import AppId, NotificationId
+from waypost.config import Config
+from waypost.domain.ids import AppId, DeviceId, NotificationId
 from waypost.domain.moves import DeliveryMoved, Moved
 from waypost.domain.notification import Lane
 from waypost.domain.status import FINAL
@@ -29,9 +30,7 @@ _MOVES_A_ROW: Final = 1_000_000
 
 async def tell(ground: Ground, rows: Sequence[JournalRow]) -> None:
     """Queue what *rows* say to the webhooks that want it, and send what is first in line of each notification."""
-    settings = {app: found for app in ground.config.apps if (found := _settings(ground, app)) is not None}
-    if not settings:
-        return
+    settings = {app: found for app in ground.config.apps if (found := _settings(ground.config, app)) is not None}
     for app in settings:  # there before the first one, so that an alert sees it as a change
         ground.telemetry.count(Metric.WEBHOOKS_DISABLED, 0, app=app)
     news: list[WebhookNews] = []
@@ -59,8 +58,13 @@ async def enable_again(ground: Ground, now: Instant) -> int:
     return await ground.store.webhook_queue.enable(later(now, -DISABLED_MS), PAGE)
 
 
-def _settings(ground: Ground, app: AppId) -> WebhookSettings | None:
-    found = ground.config.apps[app].senders.get(CHANNEL)
+def _sought(config: Config) -> Collection[DeviceId] | None:
+    """Look for nobody's moves where no app has webhooks."""
+    return None if any(_settings(config, app) is not None for app in config.apps) else ()
+
+
+def _settings(config: Config, app: AppId) -> WebhookSettings | None:
+    found = config.apps[app].senders.get(CHANNEL)
     return found if isinstance(found, WebhookSettings) else None
 
 
@@ -95,5 +99,6 @@ PARTS = Parts(
     routes=(*ROUTES,),
     tags={"Webhooks": "What was told to the URLs that hear of status changes."},
     readers={"webhooks": tell},
+    naming=_sought,
     drops=enable_again,
 )

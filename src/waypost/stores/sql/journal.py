@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import cast
 
 import msgspec
 
+from waypost.domain.ids import DeviceId
 from waypost.domain.moves import ActionTaken, Moved
 from waypost.ports.journal import JournalRow
 from waypost.stores.sql.database import Database
@@ -38,6 +39,7 @@ _NOTE_DROPPED = (
 )
 """It never goes back, whoever comes late."""
 
+_NOTHING = msgspec.msgpack.encode(())
 _now_s = time.monotonic
 _changes = msgspec.msgpack.Decoder(tuple[Moved | ActionTaken, ...])
 
@@ -51,9 +53,12 @@ class SqlJournal:
         """The moment when it was noted before which transaction all were over."""
         self._held_back = HeldBack(database)
 
-    async def read(self, after: int, n: int) -> list[JournalRow]:
-        """See Journal."""
+    async def read(self, after: int, n: int, naming: Collection[DeviceId] | None = None) -> list[JournalRow]:
+        """See Journal; text stands in a row as it is: most that name nobody who is sought need not be decoded."""
         rows = await self._database.read(lambda connection: _read(connection, after, n))
+        if naming is not None:
+            sought = [each.encode() for each in naming]
+            rows = [(at, changes if any(each in changes for each in sought) else _NOTHING) for at, changes in rows]
         return [_row(position, self._changes_in(position, changes)) for position, changes in rows]
 
     def _changes_in(self, position: int, changes: bytes) -> tuple[Moved | ActionTaken, ...]:
