@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, Final
+
 import pytest
 
-from tests.contract.bench import APP, new_id, sent
+from tests.contract.bench import APP, OTHER_APP, new_id, sent
+from tests.contract.plans import misplanned
 from tests.contract.recovering import alerted, place
 from tests.contract.sql import SqlUnderTest
 from tests.shows import shows
@@ -18,9 +22,16 @@ from waypost.ports.erasure import Erasure
 from waypost.ports.recovery import AlertQuery, How
 from waypost.ports.sending_records import Round
 from waypost.ports.work import Replay
+from waypost.stores.sql.recovery import OLD, OVER, PAGES
+from waypost.stores.sql.transaction import OperationKind, Transaction
 
 pytestmark = pytest.mark.asyncio
 N = NotificationStatus
+_LAST: Final = b"\xff" * 17
+_RESOLVED: Final = (
+    "INSERT INTO alert (app, notification_id, type, reason, db_status, retry_count, raised_at, resolved_at, how)"
+    " VALUES (?, ?, 'stuck_processing', 'why', 'pending', 0, 0, ?, 'ended')"
+)
 
 
 @shows("S4-64", "S4-65")
@@ -97,3 +108,24 @@ async def test_replayed_work_is_no_suspect_of_its_first_round(ledger_store: SqlU
     await here.scan()
     await here.scan()
     assert [each.resolved_at is None for each in await here.alerts()] == [False]
+
+
+def _add(transaction: Transaction, pages: Sequence[Sequence[Any]]) -> list[None]:
+    transaction.connection.executemany(_RESOLVED, [row for page in pages for row in page])
+    return [None] * len(pages)
+
+
+_ADDING: Final[OperationKind[Sequence[Any], None]] = OperationKind("add_alerts", _add, durable=False)
+
+
+async def test_who_finds_no_open_alert_looks_at_none_that_is_resolved(ledger_store: SqlUnderTest) -> None:
+    """Nor does who looks for those that are over, or old."""
+    here = await place(ledger_store)
+    ids = [new_id(here.bench.now) for _ in range(3_000)]
+    database = here.store.database
+    await database.commits.submit(_ADDING, [(APP, each, later(here.bench.now, 1)) for each in ids])
+    assert len(await here.store.recovery.alerts(AlertQuery(APP, resolved=True, limit=5_000))) == 3_000
+    assert await misplanned(database, PAGES[False], (APP, _LAST, 50), keys=("app", "resolved_at")) == []
+    assert await misplanned(database, PAGES[None], (OTHER_APP, _LAST, 50), keys=("app",)) == []
+    assert await misplanned(database, OLD, (here.bench.now, 50), keys=()) == []
+    assert [step for step in await misplanned(database, OVER, (50,), keys=()) if "alert" in step.lower()] == []

@@ -57,7 +57,7 @@ LISTS = {
     "get": reading._RECORDS,
     "marks": pages._MARKS,
     "jobs of an app": bulk_views._OF_APP,
-    "audit of an app": audit._PAGE,
+    "audit of an app": audit.PAGES[False, False],
     "users with a mailbox": devices._WITH_CONTACT,
 }
 """What the API lists and counts: each reads what it answers, of the app that asks, and nothing of the others."""

@@ -15,12 +15,18 @@ from waypost.stores.sql.transaction import OperationKind, Transaction
 
 _NEWEST: Final = (1 << 62) - 1
 _RECORD = "INSERT INTO audit (at, app, ordered_by, origin, act, subject) VALUES (?, ?, ?, ?, ?, ?)"
-_PAGE = """\
+_PAGE: Final = """\
 SELECT seq, at, app, ordered_by, origin, act, subject FROM audit
-WHERE app = ?1 AND seq < ?2 AND (CAST(?3 AS TEXT) IS NULL OR act = ?3)
-AND (CAST(?4 AS TEXT) IS NULL OR ordered_by = ?4) ORDER BY seq DESC LIMIT ?5
+WHERE app = ? AND seq < ?{conditions} ORDER BY seq DESC LIMIT ?
 """
-_DROP = "DELETE FROM audit WHERE seq IN (SELECT seq FROM audit WHERE at < ? ORDER BY seq LIMIT ?)"
+PAGES: Final = {
+    (has_act, has_by): _PAGE.format(conditions=" AND act = ?" * has_act + " AND ordered_by = ?" * has_by)
+    for has_act in (False, True)
+    for has_by in (False, True)
+}
+"""A statement for each filter: a condition that may be left out would be read through, not looked up."""
+OLD: Final = "SELECT seq FROM audit WHERE at < ? ORDER BY at LIMIT ?"
+_DROP: Final = f"DELETE FROM audit WHERE seq IN ({OLD})"  # noqa: S608 - a statement of ours
 
 
 class _Old(Struct, frozen=True):
@@ -43,8 +49,9 @@ class SqlAudit:
     async def page(self, query: AuditQuery) -> Sequence[AuditEntry]:
         """See Audit."""
         before = _NEWEST if query.before is None else query.before
-        bound = (query.app, before, query.act, query.by, query.limit)
-        rows = await self._database.read(lambda connection: connection.execute(_PAGE, bound).fetchall())
+        wanted = [each for each in (query.act, query.by) if each is not None]
+        sql, bound = PAGES[query.act is not None, query.by is not None], (query.app, before, *wanted, query.limit)
+        rows = await self._database.read(lambda connection: connection.execute(sql, bound).fetchall())
         return [AuditEntry(row[0], Ordered(row[1], row[2], row[3], row[4], Act(row[5]), row[6])) for row in rows]
 
     async def drop_before(self, before: Instant, n: int) -> int:

@@ -33,9 +33,12 @@ ALERT: Final = AddedTable(
     "alert",
     "CREATE TABLE IF NOT EXISTS alert (notification_id {blob} NOT NULL PRIMARY KEY, app {text} NOT NULL,"
     " type {text} NOT NULL, reason {text} NOT NULL, redis_status {text}, db_status {text} NOT NULL,"
-    " retry_count {number} NOT NULL, raised_at {number} NOT NULL, resolved_at {number}, how {text}){layout}",
+    " retry_count {number} NOT NULL, raised_at {number} NOT NULL, resolved_at {number}, how {text},"
+    " UNIQUE (app, notification_id), UNIQUE (app, resolved_at, notification_id),"
+    " UNIQUE (resolved_at, notification_id)){layout}",
     of_notification=True,
 )
+"""The keys beside the first are for the lists of an app, all and open, and for who looks for what is over, or old."""
 _NOTE = "INSERT INTO suspect (notification_id, seen_at) VALUES (?, ?) ON CONFLICT (notification_id) DO NOTHING"
 _SUSPECTS = "SELECT notification_id FROM suspect WHERE seen_at < ? ORDER BY seen_at, notification_id LIMIT ?"
 _CLAIM = (
@@ -55,19 +58,24 @@ _RAISE = (
     " redis_status = excluded.redis_status, db_status = excluded.db_status, retry_count = excluded.retry_count,"
     " raised_at = excluded.raised_at, resolved_at = NULL, how = NULL WHERE alert.resolved_at IS NOT NULL"
 )
-_OVER = (
+OVER: Final = (
     f"SELECT {_COLUMNS} FROM alert WHERE resolved_at IS NULL AND NOT EXISTS"  # noqa: S608 - columns
     " (SELECT 1 FROM notification WHERE id = alert.notification_id AND finished_at IS NULL) LIMIT ?"
 )
 _RESOLVE = "UPDATE alert SET resolved_at = ?, how = ? WHERE notification_id = ? AND app = ? AND resolved_at IS NULL"
 _ONE = f"SELECT {_COLUMNS} FROM alert WHERE notification_id = ? AND app = ?"  # noqa: S608 - columns
-_PAGE = f"""\
-SELECT {_COLUMNS} FROM alert WHERE app = ?1 AND notification_id < ?2
-AND (CAST(?3 AS INTEGER) IS NULL OR (resolved_at IS NOT NULL) = (CAST(?3 AS INTEGER) = 1))
-ORDER BY notification_id DESC LIMIT ?4
-"""  # noqa: S608 - columns
+PAGES: Final = {
+    resolved: f"SELECT {_COLUMNS} FROM alert WHERE app = ? AND notification_id < ?{condition} DESC LIMIT ?"  # noqa: S608 - columns
+    for resolved, condition in {
+        None: " ORDER BY notification_id",
+        False: " AND resolved_at IS NULL ORDER BY resolved_at DESC, notification_id",  # one range of its key
+        True: " AND resolved_at IS NOT NULL ORDER BY notification_id",
+    }.items()
+}
+"""A statement for each filter, by what it says of ``resolved``."""
 _LAST: Final = NotificationId(b"\xff" * 17)
-_DROP = "DELETE FROM alert WHERE notification_id IN (SELECT notification_id FROM alert WHERE resolved_at < ? LIMIT ?)"
+OLD: Final = "SELECT notification_id FROM alert WHERE resolved_at < ? ORDER BY resolved_at LIMIT ?"
+_DROP: Final = f"DELETE FROM alert WHERE notification_id IN ({OLD})"  # noqa: S608 - a statement of ours
 
 
 class _Claim(Struct, frozen=True):
@@ -111,7 +119,7 @@ class SqlRecovery:
 
     async def end(self, now: Instant, n: int) -> Sequence[Alert]:
         """See Recovery."""
-        rows = await self._database.read(lambda connection: connection.execute(_OVER, (n,)).fetchall())
+        rows = await self._database.read(lambda connection: connection.execute(OVER, (n,)).fetchall())
         over = [_alert(*row) for row in rows]
         ended = [await self.resolve(each.app, each.notification_id, How.ENDED, now) for each in over]
         return [each for each, was_open in zip(over, ended, strict=True) if was_open]
@@ -127,9 +135,8 @@ class SqlRecovery:
 
     async def alerts(self, query: AlertQuery) -> Sequence[Alert]:
         """See Recovery."""
-        resolved = None if query.resolved is None else int(query.resolved)
-        bound = (query.app, query.before or _LAST, resolved, query.limit)
-        rows = await self._database.read(lambda connection: connection.execute(_PAGE, bound).fetchall())
+        sql, bound = PAGES[query.resolved], (query.app, query.before or _LAST, query.limit)
+        rows = await self._database.read(lambda connection: connection.execute(sql, bound).fetchall())
         return [_alert(*row) for row in rows]
 
     async def drop_before(self, before: Instant, n: int) -> int:

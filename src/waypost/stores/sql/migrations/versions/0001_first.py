@@ -118,6 +118,10 @@ CREATE TABLE audit (
     origin TEXT NOT NULL, act TEXT NOT NULL, subject TEXT NOT NULL
 );
 CREATE INDEX audit_of_app ON audit (app, seq);
+CREATE INDEX audit_of_act ON audit (app, act, seq);
+CREATE INDEX audit_of_who ON audit (app, ordered_by, seq);
+CREATE INDEX audit_of_act_and_who ON audit (app, act, ordered_by, seq);
+CREATE INDEX audit_age ON audit (at);
 
 CREATE TABLE outbox (
     seq INTEGER NOT NULL PRIMARY KEY, notification_id BLOB NOT NULL, n INTEGER NOT NULL, app TEXT NOT NULL,
@@ -231,6 +235,10 @@ CREATE TABLE audit (
     ordered_by text NOT NULL, origin text NOT NULL, act text NOT NULL, subject text NOT NULL
 );
 CREATE INDEX audit_of_app ON audit (app, seq);
+CREATE INDEX audit_of_act ON audit (app, act, seq);
+CREATE INDEX audit_of_who ON audit (app, ordered_by, seq);
+CREATE INDEX audit_of_act_and_who ON audit (app, act, ordered_by, seq);
+CREATE INDEX audit_age ON audit (at);
 
 CREATE TABLE outbox (
     seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, notification_id bytea NOT NULL, n bigint NOT NULL,
