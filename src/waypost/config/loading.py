@@ -29,6 +29,8 @@ except ImportError:  # PyYAML was built without libyaml
 
 PREFIX = "WAYPOST_"
 _APP_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_RESERVED = frozenset({"cli", "dashboard", "source", "user", "waypost"})
+"""The beginnings of callers' names that are ours: `dashboard:ann` on record is somebody at the dashboard."""
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _SECRET_KEY = re.compile(r"(?:^|[._-])(?:password|passphrase|secret)$", re.IGNORECASE)
 _SECRET_IN_URL = re.compile(r"//[^/?#@\s]*:([^/?#@\s]+)@|[?&]password=([^&\s]*)")
@@ -278,6 +280,9 @@ def _check_issuers(config: Config) -> None:
             path = join(join(join("apps", app), "issuers"), name)
             if not _APP_ID.fullmatch(name):
                 raise ConfigurationError(path, "a name has 1 to 64 of A-Z a-z 0-9 . _ - and no sign first")
+            if name in _RESERVED:
+                names = ", ".join(sorted(_RESERVED))
+                raise ConfigurationError(path, f"choose another name: {names} begin the names of other callers")
             if (wrong := misfit(issuer)) is not None:
                 raise ConfigurationError(join(path, wrong[0]), wrong[1])
             if (issuer.issuer, issuer.audience) in taken:

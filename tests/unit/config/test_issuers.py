@@ -44,6 +44,12 @@ def test_an_issuer_is_read(tmp_path: Path) -> None:
     assert not found["b"].users
 
 
+@pytest.mark.parametrize("name", ["cli", "dashboard", "source", "user", "waypost"])
+def test_no_issuer_has_a_name_that_on_record_is_somebody_elses(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=rf"issuers\.{name}: choose another name: cli, dashboard, source,"):
+        loaded(tmp_path, {name: SHARED})
+
+
 def test_a_key_set_file_is_beside_the_configuration(tmp_path: Path) -> None:
     issuer = {name: value for name, value in PUBLIC.items() if name != "jwks_url"} | {"jwks_file": "keys.json"}
     assert loaded(tmp_path, {"a": issuer})["a"].jwks_file == str(tmp_path / "keys.json")
