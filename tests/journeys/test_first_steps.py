@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 from tests.journeys.provider_pages import configuration, first_push
@@ -53,16 +54,28 @@ def test_the_demonstration_stays_up_and_leaves_no_process_behind(number: signal.
             readable = b"".join(Path(f"/proc/{pid}/cmdline").read_bytes() for pid in [demo.pid, *below])
             inherited = b"".join(Path(f"/proc/{pid}/environ").read_bytes() for pid in below)
             key, others = secrets_of("".join(said))
+            page = opened_dashboard("".join(said))
             demo.send_signal(number)
             assert demo.wait(60) == 0, "".join(said)
         finally:
             demo.terminate()  # where it did not end; leaving the block waits for it
     assert "reference" in "".join(said)
+    assert "open now" in page and "local" in page
     assert len(below) >= 4, "the lab, the supervisor and two workers"
     assert [pid for pid in below if Path(f"/proc/{pid}").exists()] == []
     assert b"waypost.bootstrap" in readable and b"lab" in readable
     assert [secret for secret in [key, *others] if secret.encode() in readable] == []
     assert key.encode() not in inherited
+
+
+def opened_dashboard(said: str) -> str:
+    """The page that the printed link leads to, for a browser that keeps the cookies it is given."""
+    (link,) = re.findall(r"dashboard +(http\S+)", said)
+    with httpx.Client(follow_redirects=True) as browser:
+        assert "waypost dashboard" in browser.get(link.partition("?")[0]).text, "and not without the token"
+        page = browser.get(link)
+        assert page.status_code == 200 and "token" not in str(page.url), page.text
+        return page.text
 
 
 def secrets_of(said: str) -> tuple[str, list[str]]:

@@ -5,7 +5,7 @@ import { join } from "node:path";
 const [base, sdk, given, pictures] = process.argv.slice(2);
 const { chromium } = createRequire(join(sdk, "package.json"))("playwright-core");
 const axe = createRequire(join(sdk, "package.json")).resolve("axe-core/axe.min.js");
-const { wanted, failed, alert, user } = JSON.parse(given);
+const { wanted, failed, alert, user, link } = JSON.parse(given);
 const PAGES = ["overview", "events", `events/${wanted}`, "failed", "alerts", "providers", "access", "settings?all=1"];
 const seen = { faults: [], axe: {}, wide: [], polls: 0, steps: [] };
 
@@ -17,6 +17,7 @@ async function opened(options) {
   page.on("console", (said) => said.type() === "error" && seen.faults.push(said.text()));
   page.on("pageerror", (error) => seen.faults.push(String(error)));
   page.on("request", (request) => { if (request.headers()["hx-request"]) seen.polls += 1; });
+  await page.goto(base + link);
   return page;
 }
 
@@ -45,6 +46,7 @@ async function each(look, options) {
 }
 
 const watched = await opened({});
+step("the link leads to the overview, and is gone from the address", watched.url() === at("overview"));
 await watched.goto(`${base}/dashboard`);
 step("the front leads to the overview", watched.url() === at("overview"));
 step("the graph is drawn", await watched.locator("#graph canvas").count() === 1);

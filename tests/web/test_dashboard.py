@@ -48,7 +48,8 @@ async def _arranged(service: Service, caller: Any) -> dict[str, str]:
     for _ in range(3):
         service.clock.advance(10 * MINUTE_MS)
         await scan(service.api.grounds["recovery"])
-    return {"wanted": alert, "failed": failed, "alert": alert, "user": "ann"}
+    link = f"/dashboard?token={service.invitations.link(service.clock.now())}"
+    return {"link": link, "wanted": alert, "failed": failed, "alert": alert, "user": "ann"}
 
 
 @pytest.mark.skipif(not Path(CHROMIUM).exists() and os.environ.get("CI") != "true", reason="needs Debian's chromium")

@@ -35,13 +35,14 @@ pytestmark = pytest.mark.asyncio
 WALK: Final = """
 import { readFileSync } from "node:fs";
 import { chromium } from "playwright-core";
-const [, program, base, ...paths] = process.argv;
+const [, program, link, base, ...paths] = process.argv;
 const browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox"] });
 const context = await browser.newContext({ viewport: { width: 390, height: 844 }, reducedMotion: "reduce" });
 const page = await context.newPage();
 let said = [];
 page.on("console", (message) => message.type() === "error" && said.push(message.text()));
 page.on("pageerror", (error) => said.push(error.message));
+await page.goto(link);
 const axe = readFileSync("node_modules/axe-core/axe.min.js", "utf8");
 for (const [n, path] of paths.entries()) {
   said = [];
@@ -131,7 +132,8 @@ async def test_every_page_is_for_everybody(sdk: Path, tmp_path: Path, monkeypatc
         await counted(made, caller)
         paths = await _filled(caller)
         async with in_reach(build_app(made.api)) as url:
-            command = ["node", "--input-type=module", "-e", WALK, CHROMIUM, f"{url}/dashboard/demo", *paths]
+            link = f"{url}/dashboard?token={made.invitations.link(made.clock.now())}"
+            command = ["node", "--input-type=module", "-e", WALK, CHROMIUM, link, f"{url}/dashboard/demo", *paths]
             walk = await asyncio.create_subprocess_exec(*command, cwd=sdk, stdout=-1, stderr=-1)
             out, err = await walk.communicate()
         assert walk.returncode == 0, err.decode()

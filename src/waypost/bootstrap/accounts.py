@@ -15,6 +15,7 @@ from waypost.bootstrap.admin import migrate_store, open_admin_store
 from waypost.config import Config
 from waypost.domain.errors import ConfigurationError
 from waypost.features.dashboard.credentials import hash_of, new_password, new_secret, uri_of
+from waypost.features.dashboard.operators import NAMES_TAKEN
 from waypost.ports.audit import Act, Ordered
 from waypost.runtime.clock import SystemClock
 from waypost.stores.sql.accounts import Account
@@ -32,6 +33,11 @@ class MadeAccount(Struct, frozen=True):
     password: str
     second_factor: str | None
     """What an authenticator takes; None where there is no second factor."""
+
+
+def is_taken(name: str) -> bool:
+    """Tell whether the record of orders calls somebody so who has no account."""
+    return name in NAMES_TAKEN
 
 
 async def put_account(

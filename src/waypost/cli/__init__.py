@@ -61,9 +61,9 @@ def waypost() -> None:
 
     send, show, cancel, reschedule, feed, tail, bulk, campaigns, schedules, series, segments, templates, devices,
     users, dead, alerts, analytics, balance, audit, outbox, webhooks, explain and dedup speak to the API: give its
-    address with --url or WAYPOST_URL, and the key in WAYPOST_API_KEY. keys, migrate, backup, restore, move,
-    simulate, check-config, doctor, and devices export, import and warm, read the configuration and open the store
-    themselves; apns and fcm read it and speak to Apple and to Google.
+    address with --url or WAYPOST_URL, and the key in WAYPOST_API_KEY. keys, accounts, dashboard, migrate,
+    backup, restore, move, simulate, check-config, doctor, and devices export, import and warm, read the configuration
+    and open the store themselves; apns and fcm read it and speak to Apple and to Google.
     """
 
 

@@ -72,10 +72,13 @@ def _put(
 ) -> None:
     from msgspec.structs import asdict
 
-    from waypost.bootstrap.accounts import put_account
+    from waypost.bootstrap.accounts import is_taken, put_account
 
     if not (name.isascii() and name.isprintable() and 1 <= len(name) <= 64) or ":" in name or " " in name:
         raise click.BadParameter("1 to 64 characters of ASCII, no space and no colon", param_hint="NAME")
+    if is_taken(name):
+        why = f"the record of orders calls somebody without an account {name}: choose another name"
+        raise click.BadParameter(why, param_hint="NAME")
     config, _ = read_config(config_path)
     made = asyncio.run(put_account(config, name, role, second_factor=second_factor, is_new=is_new))
     if made is None:

@@ -43,6 +43,8 @@ class Running(Struct, frozen=True):
     url: str
     key: str
     admin_url: str
+    dashboard: str
+    """With the token that opens it."""
     client: Client
     lab: LabAdmin
     site: DemoSite
@@ -76,6 +78,7 @@ def demo(once: bool) -> None:
 
 
 def _start(folder: Path, children: Children) -> Running:
+    from waypost.bootstrap.dashboard import dashboard_door
     from waypost.bootstrap.registry import load
     from waypost.cli.demo_site import DemoSite
     from waypost.cli.keys import make_key
@@ -91,11 +94,13 @@ def _start(folder: Path, children: Children) -> Running:
     path = folder / "waypost.yaml"
     site = DemoSite(USER)
     path.write_text(yaml.safe_dump(_configuration(lab, site, folder), sort_keys=False))
-    key, _ = asyncio.run(make_key(load(path, environ), APP, "demo"))
+    config = load(path, environ)
+    key, _ = asyncio.run(make_key(config, APP, "demo"))
     serve = children.start("waypost", ["serve", "--config", str(path)], environ)
     out.print(f"   Waypost answers at {serve['url']}, with {serve['workers']} workers on one SQLite file")
     client = Client(serve["url"], key)
-    return Running(folder, serve["url"], key, lab["admin"], client, LabAdmin(lab["admin"]), site)
+    opened = dashboard_door(config, serve["url"]).url
+    return Running(folder, serve["url"], key, lab["admin"], opened, client, LabAdmin(lab["admin"]), site)
 
 
 def _configuration(lab: dict[str, Any], site: DemoSite, folder: Path) -> dict[str, Any]:
@@ -176,7 +181,7 @@ def _stay(running: Running, children: Children) -> None:
     running.site.start(running.url, lambda said: _send_form(running.client, said))
     out.print("\n[bold]6. Go on yourself[/]")
     out.print(f"   the inbox    {running.site.origin}  [bold]open it in a browser, and send to yourself[/]")
-    out.print(f"   dashboard    {running.url}/dashboard")
+    out.print(f"   dashboard    {running.dashboard}")
     out.print(f"   API          {running.url}")
     out.print(f"   reference    {running.url}/docs")
     out.print(f"   lab          {running.admin_url}")

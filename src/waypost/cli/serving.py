@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from waypost.cli.connect import config_option, read_config
 from waypost.cli.printing import as_json_option
+
+if TYPE_CHECKING:
+    from waypost.config import Config
 
 
 @click.command(short_help="Accept and deliver notifications.")
@@ -38,7 +42,8 @@ def serve(
 ) -> None:
     """Serve until SIGTERM or Ctrl-C, then wait for deliveries in flight.
 
-    Prints one line once every worker is ready, with the real address; logs go to stderr as JSON.
+    Says once every worker is ready, with the real address, and where the dashboard is: in a terminal with a link that
+    opens it. Logs go to stderr as JSON.
 
     \b
     Examples:
@@ -67,8 +72,23 @@ def serve(
             also = f", gRPC at {grpc}" if grpc else ""
             reference = f"its reference is at {url}/docs"
             click.echo(f"Waypost is ready at {url}{also} ({processes}); {reference}. Stop with Ctrl-C.")
+            _say_dashboard(config, url)
 
     run(config, config_path, announce=announce)
+
+
+def _say_dashboard(config: Config, url: str) -> None:
+    """Print where the dashboard is; a link that opens it in a terminal alone, since other output is kept."""
+    from waypost.bootstrap.dashboard import dashboard_door, has_dashboard
+    from waypost.domain.errors import ConfigurationError
+
+    if not has_dashboard(config):
+        return
+    said = f"{url}/dashboard (`waypost dashboard` prints a link that opens it)"
+    if sys.stdout.isatty():
+        with suppress(OSError, ConfigurationError):  # such as a full disk: whoever asks later is told
+            said = dashboard_door(config, url).url
+    click.echo(f"Dashboard: {said}")
 
 
 def _stand_in(given: tuple[object, ...]) -> NoReturn:

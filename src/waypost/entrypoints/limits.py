@@ -25,6 +25,10 @@ PROVEN_LIMIT: Final = 10_000
 """The most credentials remembered as good; past it, the one that was verified longest ago is forgotten."""
 LOGINS: Final = FixedWindow(10, 900 * SECOND_MS)
 """The most tries to log in with one name from one address."""
+_NOTED: Final = FixedWindow(100, 900 * SECOND_MS)
+"""The most refused logins of one address that are put on record one by one."""
+_NOTED_IN_ALL: Final = FixedWindow(1_000, 900 * SECOND_MS)
+_NOTED_ONCE: Final = FixedWindow(1, 900 * SECOND_MS)
 _V6_SITE: Final = 64
 """The bits of an IPv6 address that one holder has: who has one address has all that begin alike."""
 
@@ -145,6 +149,14 @@ class EntrypointLimits:
         """Count a try to log in as *name* from an address; RateLimited where there were too many."""
         named = hashlib.sha256(name.encode()).hexdigest()
         await self._take("login", AppId(""), f"login:{self.address_of(visit)}/{named}", LOGINS, 1)
+
+    async def is_noteworthy(self, visit: Visit, *, is_limited: bool) -> bool:
+        """Tell whether a login that was refused is put on record; of those over a limit the first one of an address."""
+        kind, window = ("limited", _NOTED_ONCE) if is_limited else ("refused", _NOTED)
+        for name, most in ((f"{kind}-login:{self.address_of(visit)}", window), ("refused-logins", _NOTED_IN_ALL)):
+            if isinstance(await self._limiter.take(name, most), Wait):
+                return False
+        return True
 
     async def enter(self, caller: Caller, visit: Visit, user: str | None = None) -> None:
         """Count one request; RateLimited where it is one too many. *user* is the end user for whom it writes."""

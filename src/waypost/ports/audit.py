@@ -60,6 +60,7 @@ class Act(StrEnum):
     ACCOUNT_PUT = "account.put"
     ACCOUNT_REMOVED = "account.removed"
     ACCOUNT_LOGGED_IN = "account.logged_in"
+    ACCOUNT_REFUSED = "account.refused"
 
 
 class Ordered(Struct, frozen=True):

@@ -104,6 +104,7 @@ class Event(Enum):
     TOKEN_KEYS_BACK = ("token_keys.back", Level.INFO)
     BALANCE_OFF = ("balance.off", Level.ERROR)
     BALANCE_RESTORED = ("balance.restored", Level.INFO)
+    LOGIN_REFUSED = ("login.refused", Level.WARNING)
     REQUEST_FAILED = ("request.failed", Level.ERROR)
     STAGE_FAILED = ("stage.failed", Level.ERROR)
 

@@ -64,6 +64,7 @@ from waypost.entrypoints.callers import Authenticator
 from waypost.entrypoints.rest.api import Api, Readiness
 from waypost.entrypoints.rest.app import build_app
 from waypost.entrypoints.rest.settings import RestSettings
+from waypost.features.dashboard.invitations import Invitations
 from waypost.features.parts import Door, Ground
 from waypost.pipeline.best_hours import CountedHours
 from waypost.pipeline.bulk_intake import BulkIntake
@@ -78,12 +79,15 @@ from waypost.ports.keys import ApiKey
 from waypost.ports.views import HistoryQuery
 from waypost.ports.work import Settled
 from waypost.runtime.peers import NoPeers
+from waypost.stores.sql.location import run_dir_of_store
 from waypost.stores.sql.outbox_view import SqlOutboxView
+from waypost.stores.sql.settings import SqlSettings
 from waypost.stores.sql.store import Store, open_store
 from waypost.telemetry import Event, Metric, Silent
 
 DEMO, OTHER = AppId("demo"), AppId("other")
 DEFAULTS = RestSettings()
+_ANYWHERE = Config(apps={}).store
 P256DH = "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"
 """The browser's key in the example of RFC 8291, appendix A."""
 AUTH = "A" * 22
@@ -166,8 +170,10 @@ class Service:
         operating_only: bool = False,
         clock: StoppedClock | None = None,
         stores: InMemory | Store | None = None,
+        kept: SqlSettings = _ANYWHERE,
     ) -> None:
         self.clock = clock or StoppedClock()
+        self.kept = kept
         self.stores: Any = stores or InMemory(self.clock)
         self.keys, self.work, self.views = self.stores.keys, self.stores.work, self.stores.views
         self.devices, self.bulk, self.erasures = self.stores.devices, self.stores.bulk, self.stores.erasures
@@ -263,9 +269,14 @@ class Service:
         )
 
     def _ground(self, settings: Any) -> Ground:
-        config = Config(apps={DEMO: AppSettings(), OTHER: AppSettings()})
+        config = Config(apps={DEMO: AppSettings(), OTHER: AppSettings()}, store=self.kept)
         stores = self.stores, self.work, self.devices, self.clock
         return Ground(*stores, self.telemetry, config, settings, live=self.hub, door=self.door)
+
+    @property
+    def invitations(self) -> Invitations:
+        """What lets a browser on its machine into the dashboard."""
+        return Invitations(run_dir_of_store(self.kept))
 
     @property
     def store(self) -> MemoryStore:
@@ -306,25 +317,27 @@ async def served(
 ) -> AsyncIterator[tuple[Service, httpx.AsyncClient]]:
     """A service with its keys, and a client of the demo app."""
     clock = StoppedClock()
-    async with _stores(clock) as stores:
-        service = Service(settings, operating_only=operating_only, clock=clock, stores=stores, issuers=issuers)
+    async with _stores(clock) as (stores, kept):
+        service = Service(
+            settings, operating_only=operating_only, clock=clock, stores=stores, issuers=issuers, kept=kept
+        )
         await service.add_keys()
         async with service.client() as client:
             yield service, client
 
 
 @asynccontextmanager
-async def _stores(clock: StoppedClock) -> AsyncIterator[InMemory | Store]:
-    """The stores behind a service: a file's, in tests that are run on it, too."""
+async def _stores(clock: StoppedClock) -> AsyncIterator[tuple[InMemory | Store, SqlSettings]]:
+    """The stores behind a service, and where they are: a file's, in tests that are run on it, too."""
     if FILE is None:
-        yield InMemory(clock)
+        yield InMemory(clock), _ANYWHERE
         return
     with TemporaryDirectory() as folder:
         settings = settings_of(f"sqlite:///{shutil.copy(FILE, folder)}")
         store = await open_store(settings, clock=clock, peers=None, telemetry=Silent(), tables=tables())
         try:
             await store.shards.acquire()
-            yield store
+            yield store, settings
         finally:
             await store.close()
 

@@ -12,6 +12,7 @@ import pytest
 
 from tests.adapters.rest.service import DEMO, Service, served, shown
 from tests.shows import shows
+from waypost.adapters.in_process.limiter import MemoryLimiter
 from waypost.bootstrap.registry import installed
 from waypost.domain.delivery import FailureClass
 from waypost.domain.device import EMAIL, Platform, Registration
@@ -19,8 +20,10 @@ from waypost.domain.ids import DeviceId, UserId, format_id
 from waypost.domain.notification import Lane
 from waypost.domain.settlement import Dead
 from waypost.domain.time import MINUTE_MS, later
+from waypost.entrypoints.limits import Bounds, EntrypointLimits
 from waypost.entrypoints.rest.app import build_app
 from waypost.features.recovery.scanning import scan
+from waypost.telemetry import Silent
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("on_file")]
 
@@ -31,12 +34,19 @@ HERE = "http://localhost"
 async def dashboard(**settings: Any) -> AsyncIterator[tuple[Service, httpx.AsyncClient, httpx.AsyncClient]]:
     """A service, a caller of its API, and a browser on its machine."""
     async with served(**settings) as (service, caller), browser(service) as here:
+        let_in(service, here)
         yield service, caller, here
+
+
+def let_in(service: Service, here: httpx.AsyncClient) -> None:
+    """Give a browser what it has once it opened a link."""
+    here.cookies.set("waypost_local_80", service.invitations.session(service.clock.now()), domain="localhost.local")
 
 
 def browser(service: Service, url: str = HERE, peer: str = "127.0.0.1", **changes: Any) -> httpx.AsyncClient:
     canonical = {platform: plugin.canonical for plugin in installed() for platform in plugin.platforms}
-    api = msgspec.structs.replace(service.api, canonical=canonical, **changes)
+    limits = EntrypointLimits(Bounds(), MemoryLimiter(service.clock), service.clock, Silent())
+    api = msgspec.structs.replace(service.api, **{"canonical": canonical, "limits": limits, **changes})
     transport: Any = httpx.ASGITransport(build_app(api), client=(peer, 1))  # type: ignore[arg-type] # as served
     return httpx.AsyncClient(transport=transport, base_url=url)
 
@@ -128,11 +138,13 @@ async def test_a_message_is_shown_when_asked_for_and_who_looked_is_on_record() -
 
 async def _without_its_token(here: httpx.AsyncClient, address: str) -> list[int]:
     """What is answered to forms of a browser that has no token, or an empty one, and to JSON that looks like one."""
-    kept, here.cookies = here.cookies, httpx.Cookies()
+    kept, here.cookies = here.cookies, httpx.Cookies(here.cookies)
+    here.cookies.delete("waypost_csrf")
+    local = f"waypost_local_80={here.cookies['waypost_local_80']}"
     try:
         answers = [
             await here.post(address, data={"csrf": "-"}),
-            await here.post(address, data={"csrf": ""}, headers={"cookie": "waypost_csrf="}),
+            await here.post(address, data={"csrf": ""}, headers={"cookie": f"waypost_csrf=; {local}"}),
             await here.post(address, content=b'{"title": "&csrf=-&"}', headers={"content-type": "application/json"}),
         ]
     finally:
@@ -256,6 +268,7 @@ async def test_providers_keys_the_record_and_settings_are_shown() -> None:
     async with dashboard() as (service, caller, _):
         service.api = msgspec.structs.replace(service.api, metrics=lambda: METRICS)
         async with browser(service) as here:
+            let_in(service, here)
             page = (await here.get("/dashboard/demo/providers")).text
             for told in ("breaker open", "75.0\u202f%", "QUOTA", "0 of 200", "2027-01-15 08:00:00", "apns"):
                 assert told in page, told

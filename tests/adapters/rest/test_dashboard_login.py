@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import msgspec
 import pyotp
 import pytest
-from argon2 import PasswordHasher
+from argon2 import PasswordHasher, low_level
 
 from tests.adapters.rest.service import Service, served
 from tests.adapters.rest.test_dashboard import _sent, browser
@@ -19,10 +20,11 @@ from waypost.bootstrap import features
 from waypost.domain.limits import FixedWindow
 from waypost.domain.time import HOUR_MS, SECOND_MS
 from waypost.entrypoints.limits import Bounds, EntrypointLimits
-from waypost.features.dashboard.credentials import new_secret
+from waypost.features.dashboard import credentials
+from waypost.features.dashboard.credentials import Checking, hash_of, new_secret
 from waypost.features.dashboard.settings import DashboardSettings
-from waypost.stores.sql.accounts import Account
-from waypost.telemetry import Silent
+from waypost.stores.sql.accounts import Account, NewSession
+from waypost.telemetry import Event, Metric, Silent
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("on_file")]
 
@@ -74,8 +76,8 @@ async def test_a_page_asks_who_is_there_and_leads_on_to_itself() -> None:
         assert page.status_code == 200 and "ann" in page.text and "Log out" in page.text
         for elsewhere in ("https://evil.example/", "//evil.example", "/dashboard//evil.example", "/dashboard/\r\nx: y"):
             assert (await _log_in(there, "ann", next=elsewhere)).headers["location"] == "/dashboard"
-        by = {(each["by"], each["act"]) for each in (await caller.get("/v1/audit")).json()["items"]}
-        assert by == {("dashboard:ann", "account.logged_in")}
+        by = {each["by"] for each in (await caller.get("/v1/audit?act=account.logged_in")).json()["items"]}
+        assert by == {"dashboard:ann"}
 
 
 async def test_a_session_ends_by_logging_out_by_its_time_and_by_order() -> None:
@@ -133,6 +135,82 @@ async def test_a_longer_name_gives_no_more_tries_and_a_form_without_a_token_none
         assert (await there.post(LOGIN, data=said)).status_code == 403
         tried = [(await _log_in(there, f"name-{n}", "wrong")).status_code for n in range(2)]
         assert tried == [401, 429], "a new name each time keeps the machine busy all the same"
+
+
+async def test_logins_that_failed_are_on_record_with_the_account_if_there_is_one_and_never_what_was_typed() -> None:
+    async with guarded(ann="viewer") as (service, caller, there):
+        await service.stores.accounts.put(Account("bob", "admin", HASHED, new_secret(), service.clock.now()))
+        for name, password in (("ann", "my-other-password"), ("hunter2", "ann"), ("bob", PASSWORD)):
+            assert (await _log_in(there, name, password)).status_code == 401
+        assert await _refused(caller) == ["bob", "(unknown)", "ann"]
+        told = [fields for event, fields in service.telemetry.events if event is Event.LOGIN_REFUSED]
+        assert told == [
+            {"why": "password", "account": "ann", "origin": "203.0.113.9"},
+            {"why": "password", "account": "(unknown)", "origin": "203.0.113.9"},
+            {"why": "second_factor", "account": "bob", "origin": "203.0.113.9"},
+        ]
+        assert (Metric.REQUESTS, {"route": LOGIN, "status": "401"}) in service.telemetry.counts
+        said = (await caller.get("/v1/audit")).text + str(service.telemetry.events)
+        assert [typed for typed in ("my-other-password", "hunter2", PASSWORD) if typed in said] == []
+
+
+async def test_of_many_failed_logins_of_one_address_the_first_are_on_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether there is an account or not: what is written must not tell, by its time, whose names are accounts."""
+    monkeypatch.setattr(credentials, "_nobody", lambda: HASHED)  # in less time than the product takes
+    async with guarded(ann="viewer") as (service, caller, there):
+        for n in range(12):
+            await _log_in(there, "ann", f"wrong-{n}")
+        assert await _refused(caller) == ["ann"] * 11, "ten tries, and once that there were too many"
+        for n in range(95):
+            await _log_in(there, f"name-{n}", "wrong")
+        assert (await _refused(caller)).count("(unknown)") == 90
+        await service.stores.accounts.put(Account("bob", "viewer", HASHED, None, service.clock.now()))
+        assert (await _log_in(there, "bob", "wrong")).status_code == 401
+        assert "bob" not in await _refused(caller)
+        service.clock.advance(900 * SECOND_MS)
+        assert (await _log_in(there, "bob", "wrong")).status_code == 401
+        assert (await _refused(caller))[0] == "bob", "in the next quarter of an hour"
+
+
+async def _refused(caller: httpx.AsyncClient) -> list[str]:
+    """Whom failed logins were for, the newest first."""
+    found = await caller.get("/v1/audit", params={"act": "account.refused", "limit": 200})
+    assert {each["by"].removeprefix("dashboard:") == each["subject"] for each in found.json()["items"]} == {True}
+    return [each["subject"] for each in found.json()["items"]]
+
+
+async def test_a_login_makes_the_token_of_forms_anew() -> None:
+    """Somebody may have planted the one before."""
+    async with guarded(ann="operator") as (_, _, there):
+        await there.get(LOGIN)
+        before = there.cookies["waypost_csrf"]
+        await _log_in(there, "ann")
+        assert there.cookies["waypost_csrf"] != before
+        assert (await there.post("/dashboard/-/logout", data={"csrf": before})).status_code == 403
+        page = await there.get("/dashboard/demo/overview")
+        assert there.cookies["waypost_csrf"] in page.text
+
+
+async def test_each_name_takes_the_same_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An account, none, and one for which a provider alone vouches: one check of the same size, and nothing beside."""
+    work: list[str] = []
+
+    def verify(hashed: bytes, secret: bytes, type: low_level.Type) -> bool:
+        work.append(hashed.decode().rsplit("$", 2)[0])
+        return checks(hashed, secret, type)
+
+    checks, made = low_level.verify_secret, Mock(wraps=low_level.hash_secret)
+    async with guarded() as (service, _, there):
+        now = service.clock.now()
+        await service.stores.accounts.put(Account("ann", "viewer", hash_of(PASSWORD), None, now))
+        await service.stores.accounts.enter("viewer", NewSession(b"t" * 32, "oidc:ann", now, now))
+        await Checking().is_password(None, "any")
+        monkeypatch.setattr("argon2._password_hasher.verify_secret", verify)
+        monkeypatch.setattr("argon2._password_hasher.hash_secret", made)
+        for name in ("ann", "nobody", "oidc:ann"):
+            assert (await _log_in(there, name, "wrong")).status_code == 401
+    assert len(work) == 3 and len(set(work)) == 1 and work[0].startswith("$argon2id$"), work
+    assert not made.called
 
 
 ROLES: list[tuple[str, dict[str, int]]] = [

@@ -19,6 +19,7 @@ from waypost.bootstrap.reach import reach
 from waypost.config import Config
 from waypost.domain.time import HOUR_MS, MINUTE_MS, SECOND_MS
 from waypost.features.dashboard.settings import DashboardSettings, OidcSettings, RoleClaims
+from waypost.telemetry import Event
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("on_file")]
 
@@ -106,6 +107,9 @@ async def test_somebody_logs_in_with_the_role_that_the_claim_gives_at_that_time(
         assert await service.stores.accounts.end_all("oidc:ann@example.com") == 3, "by order, in every browser"
         assert (await there.get(PAGE)).status_code == 303
         await _back(there, await agreed(await _gone(there), "ann"))
+        provider.know("ann", groups=["visitors"], email="ann@example.com", email_verified=True)
+        assert (await _back(there, await agreed(await _gone(there), "ann"))).status_code == 403
+        assert await _refused(caller) == ["oidc:ann@example.com"], "who has been here is named on record"
         service.clock.advance(12 * HOUR_MS)
         assert (await there.get(PAGE)).status_code == 303, "by its time"
 
@@ -114,9 +118,12 @@ async def test_whoever_comes_back_with_what_is_not_of_this_login_is_refused(
     provider: RunningProvider, tmp_path: Path
 ) -> None:
     provider.know("bob", groups=["root"])
-    async with guarded(settings_for(provider, tmp_path)) as (service, _, there):
+    tries = 0
+    async with guarded(settings_for(provider, tmp_path)) as (service, caller, there):
 
         async def refused(url: httpx.URL, why: str, status: int = 401) -> None:
+            nonlocal tries
+            tries += 1
             answer = await _back(there, url)
             assert (answer.status_code, why in answer.text) == (status, True), answer.text
             assert "waypost_session" not in there.cookies
@@ -144,6 +151,16 @@ async def test_whoever_comes_back_with_what_is_not_of_this_login_is_refused(
         await refused(late, "no login began")
         there.cookies.set("waypost_oidc", sealed[:-4] + "AAAA")
         await refused(late, "no login began")
+        assert await _refused(caller) == ["(unknown)"] * tries
+        assert {fields["why"] for event, fields in service.telemetry.events if event is Event.LOGIN_REFUSED} == {
+            "provider"
+        }
+
+
+async def _refused(caller: httpx.AsyncClient) -> list[str]:
+    """Whom failed logins were for, as is on record."""
+    found = await caller.get("/v1/audit", params={"act": "account.refused", "limit": 200})
+    return [each["subject"] for each in found.json()["items"]]
 
 
 async def test_a_provider_that_is_away_is_said_as_such(provider: RunningProvider, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.adapters.rest.service import DEMO, Service, served, shown
-from tests.adapters.rest.test_dashboard import browser
+from tests.adapters.rest.test_dashboard import browser, let_in
 from tests.shows import shows
 from waypost.bootstrap.features import mounts
 from waypost.config import AppSettings
@@ -46,6 +46,7 @@ async def pages(**features: Any) -> AsyncIterator[tuple[Service, httpx.AsyncClie
         service.api = replace(service.api, grounds=grounds, mounts=mounts(grounds))
         service.app = build_app(service.api)
         async with service.client() as caller, browser(service) as here:
+            let_in(service, here)
             yield service, caller, here
 
 
@@ -183,7 +184,10 @@ async def test_a_campaign_is_drafted_forecast_approved_and_stopped(monkeypatch: 
             looked.setattr(gate, "LOCAL", Operator("vera", Role.VIEWER))
             assert (await here.get(f"{page}/-/new")).status_code == 403
             assert (await _posted(here, f"{page}/any/start", sure="yes")).status_code == 403
-        assert "Save the draft" in text_of(await here.get(f"{page}/-/new"))
+        form = text_of(await here.get(f"{page}/-/new"))
+        assert (
+            "Save the draft" in form and "0 to 90. Left empty, all are told." in form and "One of: code, offer" in form
+        )
         said = {"name": "spring sale", "title": "It begins", "audience": "list", "users": "ann\nbob", "rate": "fast"}
         wrong = await _posted(here, f"{page}/-/new", **said)
         assert wrong.status_code == 400 and "rate : no number" in text_of(wrong) and "It begins" in wrong.text
@@ -203,8 +207,12 @@ async def test_a_campaign_is_drafted_forecast_approved_and_stopped(monkeypatch: 
         assert (await _posted(here, f"{one}/cancel", sure="yes")).status_code == 303
         assert "spring sale cancelled" in text_of(await here.get(one))
         assert (await _posted(here, f"{one}/start", sure="yes")).status_code == 409
+        compared = await _posted(here, f"{page}/-/new", name="half", title="Hi", audience="everyone", holdout="50")
+        assert "Variants told" in text_of(await here.get(compared.headers["location"])), "who is told and who is not"
         acts = ["put", "approved", "scheduled", "cancelled", "scheduled"]
-        assert await _record(caller) == [(f"campaign.{act}", "spring sale") for act in acts]
+        assert await _record(caller) == [(f"campaign.{act}", "spring sale") for act in acts] + [
+            ("campaign.put", "half")
+        ]
 
 
 async def test_a_template_is_written_previewed_published_and_tried(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,9 @@ def test_accounts_are_made_listed_reset_and_removed(config: str) -> None:
     assert json.loads(_run(config, "remove", "screen", "--json").stdout) == {"removed": "screen"}
     assert _run(config, "remove", "ann").exit_code == 0 and _run(config, "remove", "ann").exit_code == 1
     assert _run(config, "reset", "ann").exit_code == 1
-    assert _run(config, "create", "an n", "--role", "viewer").exit_code == 2
+    for wrong, why in (("an n", "no space"), ("local", "without an account"), ("(unknown)", "without an account")):
+        refused = _run(config, "create", wrong, "--role", "viewer")
+        assert refused.exit_code == 2 and why in " ".join(refused.output.split()), refused.output
 
 
 def test_a_password_and_a_code_are_checked_as_they_were_made(config: str) -> None:

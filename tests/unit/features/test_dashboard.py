@@ -67,7 +67,7 @@ def test_numbers_and_times_read_well() -> None:
     assert [seconds(each) for each in (0.08, 1.44, 59, 720, 7_300, 200_000)] == [
         "80\u202fms", "1.4\u202fs", "59\u202fs", "12\u202fmin", "2\u202fh", "2\u202fd",
     ]  # fmt: skip
-    assert ">2026-01-31 08:00:00<" in moment("2026-01-31T09:00:00.000+01:00")
+    assert '>2026-01-31 08:00:00 <span class="zone">UTC</span><' in moment("2026-01-31T09:00:00.000+01:00")
     assert "–" in moment(None) and 'class="badge bad">failed<' in status("failed")
 
 

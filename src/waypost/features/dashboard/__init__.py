@@ -8,5 +8,5 @@ DASHBOARD = Feature(
     docs="People see in a browser what happens, look for a notification, and retry what failed.",
     parts="waypost.features.dashboard.parts:PARTS",
     settings=DashboardSettings,
-    commands={"accounts": "waypost.cli.accounts:accounts"},
+    commands={"accounts": "waypost.cli.accounts:accounts", "dashboard": "waypost.cli.dashboard:dashboard"},
 )

@@ -43,8 +43,9 @@ def is_from_here(version: str, host: str, peer: str, names: Iterable[str]) -> bo
     be the loopback. What a proxy passes on is somebody else's.
     """
     try:
-        name = urlsplit(f"//{host}").hostname or ""
-    except ValueError:  # a bracket without an address in it
+        named = urlsplit(f"//{host}")
+        name, _ = named.hostname or "", named.port
+    except ValueError:  # a bracket without an address in it, or a port past the last
         return False
     is_passed_on = version == _OF_PROXIES or any(each.startswith(_FORWARDED) for each in names)
     return is_loopback(name) and is_loopback(peer) and not is_passed_on

@@ -19,13 +19,15 @@ from waypost.entrypoints.rest.api import Api
 from waypost.entrypoints.rest.app import Application
 from waypost.entrypoints.rest.problems import headers_of, problem_of
 from waypost.entrypoints.rest.router_errors import foreseen_error
-from waypost.features.dashboard.desk import FOLDER, Asked, answer_html, redirect
-from waypost.features.dashboard.gate import LocalGate
+from waypost.features.dashboard.desk import FOLDER, Asked, answer_html, redirect, site_of
+from waypost.features.dashboard.gate import Gate, LocalGate, NotInvited
+from waypost.features.dashboard.invitations import Invitations
 from waypost.features.dashboard.login import HANDLERS, AccountGate, NotLoggedIn, login_address
 from waypost.features.dashboard.pages import PAGES
 from waypost.features.dashboard.rendering import STATIC, render
 from waypost.features.dashboard.site import Site
 from waypost.features.parts import Ground
+from waypost.stores.sql.location import run_dir_of_store
 
 _TYPES: Final = {"js": "text/javascript", "css": "text/css"}
 _FILES: Final = frozenset({"page.js", "page.css", "htmx.js", "uplot.js", "uplot.css", "charts.js", "pieces.css"})
@@ -49,6 +51,7 @@ def build_dashboard(api: Api, ground: Ground, inner: ASGIApp) -> ASGIApp:
     public = ground.config.rest.public_url or ""
     is_secure = ground.config.rest.tls is not None or public.startswith("https://")
     site, has_login = Site(api, ground, inner, PAGES, is_secure, {}), ground.settings.has_login
+    gate = AccountGate() if has_login else LocalGate(Invitations(run_dir_of_store(ground.config.store)))
     pages = [handler for page in PAGES for handler in page.handlers]
     return Application(
         route_handlers=[front, static, *(HANDLERS if has_login else ()), *by_provider(ground), *pages],
@@ -56,7 +59,7 @@ def build_dashboard(api: Api, ground: Ground, inner: ASGIApp) -> ASGIApp:
         logging_config=None,
         exception_handlers={Exception: _failed},
         after_request=_guarded,
-        state=State({"api": api, "site": site, "gate": AccountGate() if has_login else LocalGate()}, deep_copy=False),
+        state=State({"api": api, "site": site, "gate": gate}, deep_copy=False),
     )
 
 
@@ -71,9 +74,12 @@ def by_provider(ground: Ground) -> Sequence[HTTPRouteHandler]:
 
 @get(FOLDER)
 async def front(request: Asked) -> Response[bytes]:
-    """Lead to the first page of the first app."""
-    await request.app.state.gate.operator(request)
-    site: Site = request.app.state.site
+    """Lead to the first page of the first app; by a link, let its browser in first."""
+    gate: Gate = request.app.state.gate
+    if (entered := await gate.enter(request)) is not None:
+        return entered
+    await gate.operator(request)
+    site = site_of(request)
     return redirect(f"{FOLDER}/{site.apps[0]}/{site.pages[0].name}")
 
 
@@ -107,7 +113,8 @@ def _failed(request: Asked, error: Exception) -> Response[bytes]:
     if isinstance(foreseen, NotLoggedIn) and request.method == "GET" and "hx-request" not in request.headers:
         return _guarded(redirect(login_address(request)))
     problem = problem_of(foreseen)
-    response = answer_html(render("problem.html", {"problem": problem, "home": FOLDER}), problem.status)
+    page = "uninvited.html" if isinstance(foreseen, NotInvited) else "problem.html"
+    response = answer_html(render(page, {"problem": problem, "home": FOLDER}), problem.status)
     for name, value in headers_of(foreseen, problem):
         if name != "www-authenticate":
             response.headers[name] = value

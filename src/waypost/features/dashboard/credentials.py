@@ -56,9 +56,9 @@ class Checking:
         self._at_once = asyncio.Semaphore(2)
 
     async def is_password(self, account: Account | None, password: str) -> bool:
-        """Tell whether *password* is the account's; it takes as long where there is no such account."""
+        """Tell whether *password* is the account's; it takes as long where there is no such account, or no password."""
         async with self._at_once:
-            return await asyncio.to_thread(_verify, _nobody() if account is None else account.password, password)
+            return await asyncio.to_thread(_verify, account.password if account else "", password)
 
 
 def step_of(secret: str, code: str, now: Instant) -> int | None:
@@ -73,8 +73,9 @@ def step_of(secret: str, code: str, now: Instant) -> int | None:
 def _verify(hashed: str, password: str) -> bool:
     from argon2.exceptions import Argon2Error, InvalidHashError  # noqa: PLC0415 - an extra
 
+    nobody = _nobody()  # made by the first that is checked, whoever it is
     try:
-        return _hasher().verify(hashed, password)
+        return _hasher().verify(hashed or nobody, password)
     except (Argon2Error, InvalidHashError):
         return False
 

@@ -33,6 +33,12 @@ _FIELDS_LIMIT: Final = 1_000
 _READING: Final = frozenset({Scope.READ})
 
 
+def site_of(request: Asked) -> Site:
+    """Return what all requests share."""
+    site: Site = request.app.state.site
+    return site
+
+
 class Asking(Struct, frozen=True):
     """A page that asks before something is done: what will happen, and the button that does it."""
 

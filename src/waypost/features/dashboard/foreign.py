@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import secrets
 from hmac import compare_digest
+
+from litestar.datastructures import Cookie
 
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, WaypostError
 from waypost.features.dashboard.admittance import is_cross_site
 from waypost.features.dashboard.desk import TOKEN, Asked
+from waypost.features.dashboard.site import Site
 
 
 def refuse_foreign(request: Asked) -> None:
@@ -20,6 +24,11 @@ def refuse_nul(request: Asked, body: bytes) -> None:
     said = (request.scope["path"].encode(), request.scope["query_string"], body)
     if any(b"%00" in each or b"\0" in each for each in said):
         raise InvalidRequest((Fault("", "holds a NUL"),))
+
+
+def new_form_token(site: Site) -> Cookie:
+    """Make the token of forms anew, for whoever begins a session: one from before may be known to somebody else."""
+    return site.cookie(TOKEN, secrets.token_urlsafe(24))
 
 
 def refuse_forged(request: Asked, given: str) -> None:

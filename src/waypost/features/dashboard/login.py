@@ -11,21 +11,17 @@ from litestar.datastructures import Cookie
 from msgspec import Struct
 
 from waypost.domain.errors import ErrorCode, WaypostError
-from waypost.domain.ids import AppId, CallerId
-from waypost.domain.scope import Scope
 from waypost.domain.time import HOUR_MS, later
-from waypost.entrypoints.limits import Visit
-from waypost.entrypoints.rest.recording import record
+from waypost.entrypoints.limits import RateLimited
 from waypost.entrypoints.rest.serving import vouch_for
 from waypost.features.dashboard.credentials import Checking, step_of, token_hash
-from waypost.features.dashboard.desk import FOLDER, TOKEN, Asked, answer_html, redirect
-from waypost.features.dashboard.foreign import refuse_foreign, refuse_forged, refuse_nul
-from waypost.features.dashboard.operators import Operator, Role
+from waypost.features.dashboard.desk import FOLDER, TOKEN, Asked, answer_html, redirect, site_of
+from waypost.features.dashboard.foreign import new_form_token, refuse_foreign, refuse_forged, refuse_nul
+from waypost.features.dashboard.logins import Why, note_login, note_refused, visit_of
+from waypost.features.dashboard.operators import UNKNOWN, Operator, Role
 from waypost.features.dashboard.rendering import render
 from waypost.features.dashboard.settings import DashboardSettings
 from waypost.features.dashboard.site import Site
-from waypost.pipeline.intake import Caller
-from waypost.ports.audit import Act
 from waypost.stores.sql.accounts import Account, NewSession, SqlAccounts
 
 SESSION: Final = "waypost_session"
@@ -43,6 +39,10 @@ class NotLoggedIn(WaypostError):
 
 class AccountGate:
     """The gate where people log in with accounts."""
+
+    async def enter(self, request: Asked) -> Response[bytes] | None:
+        """See Gate: no address lets anybody in."""
+        return None
 
     async def operator(self, request: Asked) -> Operator:
         """See Gate."""
@@ -78,20 +78,32 @@ async def log_in(request: Asked) -> Response[bytes]:
     if not site.ground.settings.accounts:
         raise WaypostError("people log in by the provider alone", ErrorCode.FORBIDDEN)
     refuse_forged(request, entered.csrf)
-    visit = _visit(request)
-    await site.api.limits.count_unvouched(visit)  # each name has tries of its own, and each takes a tenth of a second
-    await site.api.limits.count_login(visit, entered.name)
+    await _count(request, entered.name)
     account = await _accounts(site).find(entered.name)
     checking: Checking = site.memory.setdefault(Checking, Checking())
-    if not await checking.is_password(account, entered.password) or not await _has_second_factor(
-        site, account, entered
-    ):
-        return _form(request, entered.onward, _WRONG, 401)
-    assert account is not None
-    await put_on_record(request, site, account.name)
-    session, cookie = begun(site, account.name)
-    await _accounts(site).begin(session)
-    return redirect(onward_of(entered.onward), [cookie])
+    why = Why.PASSWORD
+    if await checking.is_password(account, entered.password):
+        assert account is not None
+        if await _has_second_factor(site, account, entered):
+            await note_login(request, account.name)
+            session, cookies = begun(site, account.name)
+            await _accounts(site).begin(session)
+            return redirect(onward_of(entered.onward), cookies)
+        why = Why.SECOND_FACTOR
+    await note_refused(request, why, entered.name if account else UNKNOWN)
+    return _form(request, entered.onward, _WRONG, 401)
+
+
+async def _count(request: Asked, name: str) -> None:
+    """Count a try: each name has tries of its own, and each takes a tenth of a second; RateLimited past them."""
+    site, visit = site_of(request), visit_of(request)
+    try:
+        await site.api.limits.count_unvouched(visit)
+        await site.api.limits.count_login(visit, name)
+    except RateLimited:
+        is_known = await _accounts(site).find(name) is not None
+        await note_refused(request, Why.TOO_OFTEN, name if is_known else UNKNOWN)
+        raise
 
 
 @post(f"{FOLDER}/-/logout", status_code=200)
@@ -105,11 +117,11 @@ async def log_out(request: Asked) -> Response[bytes]:
     return redirect(LOGIN, [site.cookie(SESSION, "", max_age=0)])
 
 
-def begun(site: Site, name: str) -> tuple[NewSession, Cookie]:
-    """Make a session that begins now, and the cookie that the browser keeps of it."""
+def begun(site: Site, name: str) -> tuple[NewSession, list[Cookie]]:
+    """Make a session that begins now, and the cookies that the browser keeps of it."""
     token, now = secrets.token_urlsafe(_TOKEN_BYTES), site.api.clock.now()
     cookie = site.cookie(SESSION, token, max_age=_SESSION_MS // 1_000, samesite="lax")
-    return NewSession(token_hash(token), name, now, later(now, _SESSION_MS)), cookie
+    return NewSession(token_hash(token), name, now, later(now, _SESSION_MS)), [cookie, new_form_token(site)]
 
 
 def onward_of(address: str) -> str:
@@ -130,10 +142,10 @@ def _may_still(account: Account, settings: DashboardSettings) -> bool:
     return settings.accounts if account.password else settings.oidc is not None
 
 
-async def _has_second_factor(site: Site, account: Account | None, entered: Entered) -> bool:
-    """Tell whether the code is right, and was not used before."""
-    if account is None or account.totp is None:
-        return account is not None
+async def _has_second_factor(site: Site, account: Account, entered: Entered) -> bool:
+    """Tell whether the code is right, and was not used before; without a second factor, none is asked for."""
+    if account.totp is None:
+        return True
     step = step_of(account.totp, entered.code, site.api.clock.now())
     return step is not None and await _accounts(site).use_step(account.name, step)
 
@@ -150,13 +162,6 @@ async def _entered(request: Asked) -> Entered:
     return Entered(name, password, code, fields.get("next", ""), fields.get("csrf", ""))
 
 
-async def put_on_record(request: Asked, site: Site, name: str) -> None:
-    """Put on record that somebody logged in: it is about no app, so for each of them."""
-    for app in site.apps:
-        request.scope["user"] = Caller(AppId(app), CallerId(f"dashboard:{name}"), frozenset({Scope.READ}))
-        await record(request, Act.ACCOUNT_LOGGED_IN, [name])
-
-
 def _form(request: Asked, onward: str, wrong: str | None = None, status: int = 200) -> Response[bytes]:
     token = request.cookies.get(TOKEN) or secrets.token_urlsafe(24)
     settings: DashboardSettings = site_of(request).ground.settings
@@ -165,17 +170,6 @@ def _form(request: Asked, onward: str, wrong: str | None = None, status: int = 2
     if not request.cookies.get(TOKEN):
         response.cookies.append(site_of(request).cookie(TOKEN, token))
     return response
-
-
-def _visit(request: Asked) -> Visit:
-    peer = "" if request.client is None else request.client.host
-    return Visit(f"POST {LOGIN}", peer, lambda header: request.headers.getall(header, []))
-
-
-def site_of(request: Asked) -> Site:
-    """Return what all requests share."""
-    site: Site = request.app.state.site
-    return site
 
 
 def _accounts(site: Site) -> SqlAccounts:

@@ -6,18 +6,22 @@ import base64
 import hashlib
 import hmac
 import secrets
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 from urllib.parse import urlencode
 
 import msgspec
 from litestar import Response, get
 from msgspec import Struct
 
+from waypost.domain.errors import ErrorCode, WaypostError
 from waypost.domain.time import MINUTE_MS, Instant, later
-from waypost.features.dashboard.desk import FOLDER, Asked, redirect
+from waypost.features.dashboard.desk import FOLDER, Asked, redirect, site_of
 from waypost.features.dashboard.foreign import refuse_foreign
-from waypost.features.dashboard.login import begun, onward_of, put_on_record, site_of
+from waypost.features.dashboard.login import begun, onward_of
+from waypost.features.dashboard.logins import Why, note_login, note_refused, visit_of
 from waypost.features.dashboard.oidc import LoginRefused, Provider, name_of, role_of
+from waypost.features.dashboard.operators import UNKNOWN
 from waypost.features.dashboard.settings import client_secret
 from waypost.features.dashboard.site import Site
 
@@ -26,6 +30,7 @@ START: Final = f"{FOLDER}/-/oidc"
 CALLBACK: Final = f"{START}/callback"
 _FLOW_MS: Final = 10 * MINUTE_MS
 _ERROR_LIMIT: Final = 40
+_REFUSED: Final = frozenset({ErrorCode.UNAUTHENTICATED, ErrorCode.FORBIDDEN})
 
 
 class Flow(Struct, frozen=True):
@@ -74,6 +79,25 @@ async def go_to_provider(request: Asked) -> Response[bytes]:
 async def come_back(request: Asked) -> Response[bytes]:
     """Begin a session of whom the provider vouches for; LoginRefused, or Forbidden without a role."""
     site = site_of(request)
+    await site.api.limits.count_unvouched(visit_of(request))
+    name = None
+    try:
+        flow, claims = await _claimed(request, site)
+        name = name_of(claims)
+        role = role_of(claims, site.ground.settings.oidc)
+    except WaypostError as refused:
+        if refused.code in _REFUSED:
+            is_known = name is not None and await site.ground.store.accounts.find(name) is not None
+            await note_refused(request, Why.PROVIDER, name if name and is_known else UNKNOWN)
+        raise
+    await note_login(request, name)
+    session, cookies = begun(site, name)
+    await site.ground.store.accounts.enter(role, session)
+    return redirect(flow.onward, [*cookies, site.cookie(FLOW, "", max_age=0, samesite="lax")])
+
+
+async def _claimed(request: Asked, site: Site) -> tuple[Flow, Mapping[str, Any]]:
+    """Return the login that this ends, and what the provider says of the person."""
     provider = _provider(site)
     flow = _opened(request.cookies.get(FLOW, ""), _key(provider), site.api.clock.now())
     said = request.query_params
@@ -83,12 +107,7 @@ async def come_back(request: Asked) -> Response[bytes]:
         raise LoginRefused("this is the answer of another provider")
     if "code" not in said:
         raise LoginRefused(f"the provider did not log you in: {said.get('error', 'no reason')[:_ERROR_LIMIT]}")
-    claims = await provider.claims(said["code"], flow.made("verifier"), _callback(site), flow.made("nonce"))
-    name, role = name_of(claims), role_of(claims, provider.settings)
-    await put_on_record(request, site, name)
-    session, cookie = begun(site, name)
-    await site.ground.store.accounts.enter(role, session)
-    return redirect(flow.onward, [cookie, site.cookie(FLOW, "", max_age=0, samesite="lax")])
+    return flow, await provider.claims(said["code"], flow.made("verifier"), _callback(site), flow.made("nonce"))
 
 
 def _provider(site: Site) -> Provider:

@@ -60,5 +60,9 @@ class Operator(Struct, frozen=True):
         return right in RIGHTS[self.role]
 
 
+UNKNOWN: Final = "(unknown)"
+"""Whom a try to log in was for that named no account of ours: what was typed there may be a password."""
 LOCAL: Final = Operator("local", Role.OPERATOR)
-"""Whoever is at the machine, where nobody has to log in."""
+"""Whoever opened a link on the machine, where nobody logs in."""
+NAMES_TAKEN: Final = frozenset({LOCAL.name, UNKNOWN})
+"""The names on record that no account may have."""

@@ -88,7 +88,7 @@ def moment(text: str | int | None) -> Markup:
         return Markup('<span class="none">–</span>')
     at = datetime.fromtimestamp(text / 1_000, UTC) if isinstance(text, int) else datetime.fromisoformat(text)
     shown = at.astimezone(UTC)
-    return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(
+    return Markup('<time datetime="{}" title="{} UTC">{} <span class="zone">UTC</span></time>').format(
         shown.isoformat(), f"{shown:%Y-%m-%d %H:%M:%S.%f}"[:-3], f"{shown:%Y-%m-%d %H:%M:%S}"
     )
 

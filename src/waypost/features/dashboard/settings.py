@@ -49,7 +49,7 @@ class DashboardSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Settings of the pages under `/dashboard`."""
 
     enabled: bool = True
-    """Whether they are served: without a login only where `listen` is the loopback."""
+    """Whether they are served: without a login only where `listen` is the loopback, by a link."""
     accounts: bool = False
     """Whether people log in, with accounts that `waypost accounts` makes; then pages are served on every address."""
     oidc: OidcSettings | None = None

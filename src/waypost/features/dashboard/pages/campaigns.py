@@ -11,6 +11,7 @@ from urllib.parse import quote
 from litestar import Response
 
 from waypost.domain.errors import Fault, InvalidRequest, NotFound, WaypostError
+from waypost.domain.variants import HOLDOUT_LIMIT
 from waypost.entrypoints.rest.problems import problem_of
 from waypost.features.dashboard.desk import Asking, Desk
 from waypost.features.dashboard.handling import acts, shows
@@ -126,6 +127,8 @@ def drafted(form: Mapping[str, str]) -> dict[str, Any]:
         notification["template"] = {"name": said["template"]}
     if "second_title" in said:
         notification["variants"] = [{"name": "first"}, {"name": "second", "title": said["second_title"]}]
+    elif "holdout" in said:  # who is told is compared with who is not
+        notification["variants"] = [{"name": "told"}]
     body: dict[str, Any] = {"notification": notification}
     for name, to in (("holdout", notification), ("rate", body)):
         if name in said:
@@ -176,6 +179,8 @@ async def _form(desk: Desk, said: Mapping[str, str], error: WaypostError | None 
         templates=[each["name"] for each in templates["items"] if each["published"]],
         segments=[each["name"] for each in segments["items"]],
         topics=[each["name"] for each in topics["items"]],
+        types=sorted(desk.ground.config.apps[desk.app].types),
+        holdout_limit=HOLDOUT_LIMIT,
     )
 
 
