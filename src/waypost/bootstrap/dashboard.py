@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from msgspec import Struct
 
 from waypost.bootstrap.paths import run_dir_of
@@ -32,7 +34,7 @@ def has_dashboard(config: Config) -> bool:
 def dashboard_door(config: Config, url: str | None = None, *, renew: bool = False) -> Door:
     """Make a link to the dashboard of the service at *url*, or where it listens; with *renew*, end the others first.
 
-    ConfigurationError where none is served, or the port is known to the service alone.
+    ConfigurationError where none is served, its service has not started yet, or the port is known to that alone.
     """
     settings = _settings(config)
     if not settings.enabled or Role.API not in config.does():
@@ -45,9 +47,18 @@ def dashboard_door(config: Config, url: str | None = None, *, renew: bool = Fals
     if settings.has_login:
         return Door(base, None)
     invitations, now = Invitations(run_dir_of(config)), SystemClock().now()
-    if renew:
+    token = invitations.link(now)
+    if renew:  # only where there is a key: another one would not be the service's
         invitations.renew()
-    return Door(f"{base}?token={invitations.link(now)}", later(now, LASTS_MS))
+        token = invitations.link(now)
+    return Door(f"{base}?token={token}", later(now, LASTS_MS))
+
+
+def prepare_dashboard(config: Config) -> None:
+    """Make the key of links, as the service's user and in the service's folder, if none is there."""
+    if has_dashboard(config) and not _settings(config).has_login:
+        with suppress(OSError):  # such as a full disk, which stops nothing else: links come after the next start
+            Invitations(run_dir_of(config)).prepare()
 
 
 def _settings(config: Config) -> DashboardSettings:

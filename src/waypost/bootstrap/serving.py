@@ -12,6 +12,7 @@ import msgspec
 import uvloop
 
 from waypost.adapters.prometheus.sink import start_over, worker_died
+from waypost.bootstrap.dashboard import prepare_dashboard
 from waypost.bootstrap.listening import address_of, allow_open_files, listening, reserved
 from waypost.bootstrap.opening import require
 from waypost.bootstrap.paths import log_of, metrics_dir, run_dir_of
@@ -46,6 +47,7 @@ def serve(config: Config, config_path: Path | None, *, announce: Announce) -> No
         url = f"{'http' if config.rest.tls is None else 'https'}://{address_of(listener)}"
         config, grpc = _grpc_reserved(config, held)
         config = _operating_reserved(config, held)
+        prepare_dashboard(config)
         log.event(Event.PROCESS_STARTING, workers=config.workers, pid=os.getpid())
         start_over(metrics_dir(config))
         if config.workers == 1:

@@ -276,7 +276,9 @@ class Service:
     @property
     def invitations(self) -> Invitations:
         """What lets a browser on its machine into the dashboard."""
-        return Invitations(run_dir_of_store(self.kept))
+        invitations = Invitations(run_dir_of_store(self.kept))
+        invitations.prepare()
+        return invitations
 
     @property
     def store(self) -> MemoryStore:

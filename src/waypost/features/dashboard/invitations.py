@@ -10,7 +10,6 @@ import base64
 import hmac
 import os
 import secrets
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -25,19 +24,38 @@ _DIGITS: Final = 12
 """The most digits of a time in seconds."""
 
 
+class NoKey(ConfigurationError):
+    """The error that no service has made a key here."""
+
+
 class Invitations:
     """Links and sessions of one machine; *folder* is the one beside the store that its processes share."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / _FILE
 
+    def prepare(self) -> None:
+        """Make the key where there is none, as the service does when it starts; OSError where it cannot be kept."""
+        if self._key() is None:
+            self.renew()
+
+    def renew(self) -> None:
+        """Make another key, which ends all links and sessions; OSError where it cannot be kept."""
+        new = self._path.with_name(f"{_FILE}.{secrets.token_hex(8)}")
+        try:
+            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(secrets.token_bytes(_KEY_BYTES))
+            new.replace(self._path)
+        finally:
+            new.unlink(missing_ok=True)
+
     def link(self, now: Instant) -> str:
-        """Make the token of a link; the first makes the key, too: OSError or ConfigurationError where it cannot."""
-        return _signed(self._key() or self._made(), "link", later(now, LASTS_MS))
+        """Make the token of a link; NoKey where there is no key."""
+        return self._made("link", now)
 
     def session(self, now: Instant) -> str:
-        """Make the value of a cookie; errors as of ``link``."""
-        return _signed(self._key() or self._made(), "session", later(now, LASTS_MS))
+        """Make the value of a cookie; NoKey where there is no key."""
+        return self._made("session", now)
 
     def is_link(self, token: str, now: Instant) -> bool:
         """Tell whether *token* is that of a link which is good."""
@@ -47,10 +65,10 @@ class Invitations:
         """Tell whether *cookie* is of a session that has not ended."""
         return self._is_good("session", cookie, now)
 
-    def renew(self) -> None:
-        """End all links and sessions."""
-        self._path.unlink(missing_ok=True)
-        self._made()
+    def _made(self, what: str, now: Instant) -> str:
+        if (key := self._key()) is None:
+            raise NoKey("dashboard", f"there is no key in {self._path.parent}: `waypost serve` makes it when it starts")
+        return _signed(key, what, later(now, LASTS_MS))
 
     def _is_good(self, what: str, said: str, now: Instant) -> bool:
         ends, _, _ = said.partition(".")
@@ -66,20 +84,6 @@ class Invitations:
         except FileNotFoundError:
             return None
         return key if len(key) == _KEY_BYTES else None
-
-    def _made(self) -> bytes:
-        """Return the key that is there once this process, or another at the same time, has put one in place."""
-        new = self._path.with_name(f"{_FILE}.{secrets.token_hex(8)}")
-        try:
-            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(secrets.token_bytes(_KEY_BYTES))
-            with suppress(FileExistsError):
-                os.link(new, self._path)
-        finally:
-            new.unlink(missing_ok=True)
-        if (key := self._key()) is None:
-            raise ConfigurationError("dashboard", f"{self._path} is no key of ours: remove it")
-        return key
 
 
 def _signed(key: bytes, what: str, ends_at: Instant) -> str:
