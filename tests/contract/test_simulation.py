@@ -158,7 +158,8 @@ async def test_a_file_of_submissions_is_taken_in_as_each_policy_would(
         "feed/quiet_hours": (0, 2),
         "expired/": (1, 0),
         "no_targets/": (1, 0),
-        "refused/channels[0]: the app has no sms account; it has apns, inapp, push": (1, 1),
+        "refused/channels[0]: the app has no sms account; it has apns, inapp, push: put"
+        " `sms: {account_sid: …, auth_token_file: …}` under the app in waypost.yaml": (1, 1),
     }
     assert isinstance(items[0].before, Notification)
     assert items[0].before.created_at == from_datetime(datetime.fromisoformat(noon))

@@ -14,6 +14,7 @@ from msgspec import Struct
 from waypost.bootstrap.admin import migrate_store, open_admin_store
 from waypost.config import Config
 from waypost.domain.errors import ConfigurationError
+from waypost.domain.extras import how_to_install
 from waypost.features.dashboard.credentials import hash_of, new_password, new_secret, uri_of
 from waypost.features.dashboard.operators import NAMES_TAKEN
 from waypost.ports.audit import Act, Ordered
@@ -48,7 +49,7 @@ async def put_account(
     None where a new one is there already, or another is not.
     """
     if find_spec("argon2") is None:
-        raise ConfigurationError("dashboard.accounts", "needs: pip install 'waypost[dashboard]'")
+        raise ConfigurationError("dashboard.accounts", f"needs: {how_to_install('dashboard')}")
     async with _opened(config) as store:
         before = await store.accounts.find(name)
         chosen = role or (None if before is None else before.role)

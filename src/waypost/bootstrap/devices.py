@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from waypost.config import Config
 from waypost.domain.errors import ConfigurationError
+from waypost.domain.extras import how_to_install
 from waypost.ports.devices import Devices
 from waypost.runtime.ticker import every
 from waypost.telemetry import Telemetry
@@ -64,4 +65,4 @@ def need_client(path: str) -> None:
     try:
         import acsylla  # noqa: F401, PLC0415 - an optional extra
     except ModuleNotFoundError:
-        raise ConfigurationError(path, "its client is not installed: pip install 'waypost[cassandra]'") from None
+        raise ConfigurationError(path, f"its client is not installed: {how_to_install('cassandra')}") from None

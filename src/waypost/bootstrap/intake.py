@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from waypost.bootstrap.listening import sharing
 from waypost.config import Config
 from waypost.domain.errors import ConfigurationError
+from waypost.domain.extras import how_to_install
 from waypost.entrypoints.rest.api import Api
 from waypost.entrypoints.rest.app import build_app
 from waypost.entrypoints.rest.server import ApiServer
@@ -56,7 +57,7 @@ def _grpc(config: Config, api: Api, tls: ServerTls | None) -> Lifecycle:
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.partition(".")[0] not in _GRPC_PACKAGES:
             raise
-        raise ConfigurationError("grpc", "its server is not installed: pip install 'waypost[grpc]'") from None
+        raise ConfigurationError("grpc", f"its server is not installed: {how_to_install('grpc')}") from None
     return GrpcServer(
         GrpcApi(
             intake=api.intake,

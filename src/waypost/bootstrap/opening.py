@@ -10,6 +10,7 @@ from waypost.bootstrap.receipts import receipt_links
 from waypost.bootstrap.senders import check_default_channels
 from waypost.config import Config, Stack
 from waypost.domain.errors import ConfigurationError, ErrorCode, StorageFull, Unavailable
+from waypost.domain.extras import how_to_install
 from waypost.features.archive.settings import archives, check_archive
 from waypost.features.contacts.settings import check_contacts
 from waypost.features.dashboard.settings import DashboardSettings, check_dashboard
@@ -44,7 +45,7 @@ def look(config: Config) -> str:
 def check_settings(config: Config) -> None:
     """Refuse, with ConfigurationError, settings that no service could start with, whatever its store is."""
     for path, extra in missing_extras(config):
-        raise ConfigurationError(path, f"its client is not installed: pip install 'waypost[{extra}]'")
+        raise ConfigurationError(path, f"its client is not installed: {how_to_install(extra)}")
     check_default_channels(config)
     check_fallbacks(config)
     check_archive(config)

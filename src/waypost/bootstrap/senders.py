@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from msgspec.structs import fields
+
 from waypost.bootstrap.registry import installed
 from waypost.config import AppSettings, Config
 from waypost.domain.channel_steps import ChannelStep, step_faults, steps_of
@@ -74,7 +76,7 @@ def content_checks(app: AppSettings, plugins: Sequence[SenderPlugin]) -> list[Co
     """List the checks that refuse what an app's channels could never send, or what is meant for channels it lacks."""
     checks = [plugin.content_check for plugin in plugins if plugin.channel in app.senders]
     absent = [plugin for plugin in plugins if plugin.channel not in app.senders]
-    checks += [_refusing(field, plugin.title) for plugin in absent for field in plugin.own_fields]
+    checks += [_refusing(field, plugin) for plugin in absent for field in plugin.own_fields]
     return [*checks, _known_channels(plugins), _known_listeners(app, plugins), _known_steps(app, plugins)]
 
 
@@ -89,11 +91,19 @@ def registration_checks(
     }
 
 
-def _refusing(field: str, title: str) -> ContentCheck:
+def _refusing(field: str, plugin: SenderPlugin) -> ContentCheck:
+    why = f"the app has no {plugin.title} account: {_advice(plugin)}"
+
     def check(content: Content, _: Kind) -> list[Fault]:
-        return [] if getattr(content, field) is None else [Fault(field, f"the app has no {title} account")]
+        return [] if getattr(content, field) is None else [Fault(field, why)]
 
     return check
+
+
+def _advice(plugin: SenderPlugin) -> str:
+    """Say what to write so that an app has a channel: its section, with what must be in it."""
+    required = ", ".join(f"{each.encode_name}: …" for each in fields(plugin.settings) if each.required)
+    return f"put `{plugin.channel}: {{{required}}}` under the app in waypost.yaml"
 
 
 def _known_channels(plugins: Sequence[SenderPlugin]) -> ContentCheck:
@@ -120,7 +130,9 @@ def _unknown_steps(steps: Sequence[ChannelStep], app: AppSettings, plugins: Sequ
     known = sorted({name for plugin in has for name in (plugin.channel, plugin.family)})
     for n, step in enumerate(steps):
         if step.to not in known:
-            yield Fault(f"channels[{n}]", f"the app has no {step.to} account; it has {', '.join(known) or 'none'}")
+            why = f"the app has no {step.to} account; it has {', '.join(known) or 'none'}"
+            meant = [plugin for plugin in plugins if plugin.channel == step.to]
+            yield Fault(f"channels[{n}]", ": ".join([why, *map(_advice, meant)]))
 
 
 def check_default_channels(config: Config) -> None:
@@ -153,6 +165,10 @@ def _known_listeners(app: AppSettings, plugins: Sequence[SenderPlugin]) -> Conte
         plugin = known.get((content.to.channel, content.to.kind))
         if plugin is None:
             return [Fault("to", why)]
-        return [] if plugin.channel in app.senders else [Fault("to", f"the app has no {plugin.title} account")]
+        return (
+            []
+            if plugin.channel in app.senders
+            else [Fault("to", f"the app has no {plugin.title} account: {_advice(plugin)}")]
+        )
 
     return check

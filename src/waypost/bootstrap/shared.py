@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from waypost.bootstrap.paths import log_of
 from waypost.config import Config
 from waypost.domain.errors import ConfigurationError
+from waypost.domain.extras import how_to_install
 from waypost.domain.ids import AppId, UserId
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
@@ -34,7 +35,7 @@ async def opened_redis(config: Config, telemetry: Telemetry) -> AsyncIterator[Re
     try:
         from waypost.stores.redis.opening import redis_of  # noqa: PLC0415 - its client is an optional extra
     except ModuleNotFoundError:
-        raise ConfigurationError("redis", "its client is not installed: pip install 'waypost[redis]'") from None
+        raise ConfigurationError("redis", f"its client is not installed: {how_to_install('redis')}") from None
     redis = redis_of(config.redis, telemetry)
     await redis.start()
     try:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from waypost.config import Config, SourceName, SourceSettings
 from waypost.domain.errors import ConfigurationError
+from waypost.domain.extras import how_to_install
 from waypost.domain.ids import CallerId
 from waypost.domain.scope import Scope
 from waypost.entrypoints.limits import EntrypointLimits
@@ -54,5 +55,5 @@ def _source(name: SourceName, chosen: SourceSettings, *, measures: bool) -> Sour
         extra = "redis" if chosen.redis is not None else "kafka"
         if missing.name is None or missing.name.startswith("waypost"):
             raise
-        why = f"its client is not installed: pip install 'waypost[{extra}]'"
+        why = f"its client is not installed: {how_to_install(extra)}"
         raise ConfigurationError(f"sources.{name}.{extra}", why) from None

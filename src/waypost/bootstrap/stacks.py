@@ -13,6 +13,7 @@ from waypost.bootstrap.paths import run_dir_of
 from waypost.bootstrap.registry import families
 from waypost.config import Config, Handoff, Stack
 from waypost.domain.errors import ConfigurationError
+from waypost.domain.extras import how_to_install
 from waypost.domain.notification import Lane
 from waypost.pipeline.record import record
 from waypost.ports.broker import DELAYED, ChannelPublisher, Publisher
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from waypost.stores.sql.outbox.relaying import Relay
     from waypost.stores.sql.outbox.topics import Topics
 
-LOG_EXTRA = "waypost[kafka]"
 NOTIFICATIONS = "work"
 """The topic of what is to be routed."""
 DELIVERIES = "delivery.push"
@@ -273,4 +273,4 @@ def check_broker(config: Config) -> str:
 def _missing(missing: ModuleNotFoundError) -> Exception:
     if missing.name is None or not missing.name.startswith("confluent_kafka"):
         return missing
-    return ConfigurationError("kafka", f"its client is not installed: pip install '{LOG_EXTRA}'")
+    return ConfigurationError("kafka", f"its client is not installed: {how_to_install('kafka')}")

@@ -45,7 +45,7 @@ _to_parquet = click.option(
     "--parquet",
     "parquet",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write a Parquet file; takes waypost[archive].",
+    help="Write a Parquet file; takes the optional part `archive`.",
 )
 
 
@@ -195,7 +195,9 @@ def _write_parquet(
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ModuleNotFoundError:
-        raise click.ClickException("the library is missing: pip install 'waypost[archive]'") from None
+        from waypost.domain.extras import how_to_install
+
+        raise click.ClickException(f"the library is missing: {how_to_install('archive')}") from None
     types = {"start": pa.timestamp("ms", tz="UTC"), "label": pa.string(), "name": pa.string(), "event": pa.string()}
     fields = [(name, types.get(name, pa.int64())) for name in columns] + [(name, pa.float64()) for name in shares]
     cells = [{**row, "start": row.get("start") and datetime.fromisoformat(row["start"])} for row in rows]

@@ -90,7 +90,8 @@ _OPTIONS = (
     click.option(
         "--send-at",
         metavar="LOCAL",
-        help="Earliest time of sending on the user's clock, such as 2026-01-31T09:00, or `best`.",
+        help="Earliest time of sending on the user's clock, such as 2026-01-31T09:00, or `best`, or"
+        ' "best 09:00-21:00".',
     ),
     click.option("--idempotency-key", help="A repeated key is accepted only once."),
     click.option(

@@ -102,7 +102,9 @@ def _stand_in(given: tuple[object, ...]) -> NoReturn:
     except ModuleNotFoundError as missing:
         if missing.name not in ("hiredis", "psycopg"):
             raise
+        from waypost.domain.extras import how_to_install
+
         raise ConfigurationError(
-            "--profile", "its clients are not installed: pip install 'waypost[postgres,redis]'"
+            "--profile", f"its clients are not installed: {how_to_install('postgres', 'redis')}"
         ) from None
     sys.exit(run(os.environ))

@@ -262,7 +262,9 @@ def _translations() -> ModuleType:
     try:
         from waypost.cli import translations
     except ModuleNotFoundError:
-        raise click.ClickException("It is not installed here: pip install 'waypost[templates]'") from None
+        from waypost.domain.extras import how_to_install
+
+        raise click.ClickException(f"It is not installed here: {how_to_install('templates')}") from None
     return translations
 
 

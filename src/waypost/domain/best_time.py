@@ -18,6 +18,7 @@ from waypost.domain.errors import Fault
 from waypost.domain.ids import AppId, UserId
 from waypost.domain.local_time import LOCAL, ChosenZone, local_faults, zone_named
 from waypost.domain.quiet_hours import Hours, instant_of, quiet_until
+from waypost.domain.text import FORM
 from waypost.domain.time import HOUR_MS, Instant, to_datetime
 
 BEST: Final = "best"
@@ -28,6 +29,10 @@ SendAt = Annotated[
         max_length=19,
         pattern=rf"^({LOCAL}|{BEST}( {_CLOCK}-{_CLOCK})?)(?!\n)$",
         examples=["2026-12-01T09:00", "best 09:00-21:00"],
+        extra={
+            FORM: 'YYYY-MM-DDTHH:MM, such as "2026-12-01T09:00", or `best`, or `best HH:MM-HH:MM`,'
+            ' such as "best 09:00-21:00"'
+        },
     ),
 ]
 """A local time, or the best one."""

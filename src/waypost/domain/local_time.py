@@ -18,10 +18,19 @@ from msgspec import Meta, Struct
 from waypost.domain.errors import Fault
 from waypost.domain.ids import AppId, UserId
 from waypost.domain.profile import zone_faults, zone_of
+from waypost.domain.text import FORM
 from waypost.domain.time import Instant, from_datetime, to_datetime
 
 LOCAL: Final = "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?"
-LocalTime = Annotated[str, Meta(max_length=19, pattern=rf"^{LOCAL}(?!\n)$", examples=["2026-12-01T09:00"])]
+LocalTime = Annotated[
+    str,
+    Meta(
+        max_length=19,
+        pattern=rf"^{LOCAL}(?!\n)$",
+        examples=["2026-12-01T09:00"],
+        extra={FORM: 'YYYY-MM-DDTHH:MM, such as "2026-12-01T09:00"'},
+    ),
+]
 UTC_NAME: Final = "UTC"
 WESTERNMOST: Final = "Etc/GMT+12"
 """The zone where a local time comes last."""

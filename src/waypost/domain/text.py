@@ -10,6 +10,8 @@ from msgspec import Meta
 NO_NUL = r"^[^\x00]*$"
 """PostgreSQL stores every character in a text but this one (manual, section 8.3)."""
 LONGEST = 128
+FORM = "form"
+"""The key under which a text's type says in words which form it must have (msgspec's ``Meta.extra``)."""
 
 Text = Annotated[str, Meta(min_length=1, max_length=LONGEST, pattern=NO_NUL)]
 """A text that a store keeps in a column, or looks for in one."""

@@ -14,11 +14,15 @@ import msgspec
 from msgspec import inspect
 
 from waypost.domain.errors import Fault
+from waypost.domain.submission import NO_CONTROLS
+from waypost.domain.text import FORM, NO_NUL
 
 _AT: Final = re.compile(r" - at `(?:key` in `)?\$(.*)`$", re.DOTALL)
 _FIELD: Final = re.compile(r"Object (missing required|contains unknown) field `(.*)`$", re.DOTALL)
 _WORD: Final = re.compile(r"Invalid enum value (.*)$", re.DOTALL)
+_FORM: Final = re.compile(r"Expected `str` matching regex '.*'$", re.DOTALL)
 _EXPECTED: Final = re.compile(r"Expected `([^`]+)`(.*?)(?:, got `([^`]+)`)?$", re.DOTALL)
+_FORMS: Final = {NO_NUL: "must have no NUL character", NO_CONTROLS: "must have no control characters"}
 _STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(?:\d+|\.\.\.)\]")
 _JSON: Final = {
     "str": "a string",
@@ -43,6 +47,8 @@ def fault_of(error: msgspec.ValidationError, kind: Any, at: str = "") -> Fault:
     elif word := _WORD.fullmatch(why):
         allowed = _words(kind, where)
         why = f"not one of {', '.join(allowed)}{_meant(word[1].strip(chr(39)), allowed)}"
+    elif _FORM.fullmatch(why):
+        why = next(_forms(kind, where), why)
     return Fault(".".join(filter(None, parts)).replace(".[", "["), in_json(why))
 
 
@@ -75,11 +81,31 @@ def _words(kind: Any, where: str) -> list[str]:
     return words + [str(value) for each in types if isinstance(each, inspect.LiteralType) for value in each.values]
 
 
+def _forms(kind: Any, where: str) -> Iterator[str]:
+    """Say the form of a text at that path in words: its own, those of its pattern, or an example."""
+    for each in _said_at(kind, where):
+        if isinstance(each, inspect.StrType) and each.pattern in _FORMS:
+            yield _FORMS[each.pattern]
+        if isinstance(each, inspect.Metadata) and isinstance(each.type, inspect.StrType):
+            examples = (each.extra_json_schema or {}).get("examples", ())
+            if form := (each.extra or {}).get(FORM):
+                yield f"must be {form}"
+            elif examples:
+                yield f'is not of the form that is wanted, such as "{examples[0]}"'
+
+
 def _at(kind: Any, where: str) -> Iterator[inspect.Type]:
+    """Find the types that a value at that path may have, without what else is said of them."""
+    for each in _said_at(kind, where):
+        yield each.type if isinstance(each, inspect.Metadata) else each
+
+
+def _said_at(kind: Any, where: str) -> Iterator[inspect.Type]:
     """Find the types that a value at that path may have."""
-    types = list(_plain(inspect.type_info(kind)))
+    types = list(_each(inspect.type_info(kind)))
     for step in _STEP.finditer(where):
-        types = [inner for each in types for inner in _inside(each, step[1])]
+        plain = [each.type if isinstance(each, inspect.Metadata) else each for each in types]
+        types = [inner for each in plain for inner in _inside(each, step[1])]
     yield from types
 
 
@@ -88,19 +114,20 @@ def _inside(type_: inspect.Type, name: str | None) -> Iterator[inspect.Type]:
         case inspect.StructType() if name is not None:
             for field in type_.fields:
                 if field.encode_name == name:
-                    yield from _plain(field.type)
+                    yield from _each(field.type)
         case inspect.DictType():
-            yield from _plain(type_.value_type)
+            yield from _each(type_.value_type)
         case inspect.ListType() | inspect.VarTupleType() | inspect.SetType() | inspect.FrozenSetType() if name is None:
-            yield from _plain(type_.item_type)
+            yield from _each(type_.item_type)
 
 
-def _plain(type_: inspect.Type) -> Iterator[inspect.Type]:
+def _each(type_: inspect.Type) -> Iterator[inspect.Type]:
+    """List the members of a union, whatever is said of it."""
     match type_:
-        case inspect.Metadata():
-            yield from _plain(type_.type)
+        case inspect.Metadata(type=inspect.UnionType() | inspect.Metadata()):
+            yield from _each(type_.type)
         case inspect.UnionType():
             for each in type_.types:
-                yield from _plain(each)
+                yield from _each(each)
         case _:
             yield type_

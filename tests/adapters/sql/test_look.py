@@ -148,7 +148,7 @@ def test_a_client_that_is_not_installed_is_found_by_the_check_as_by_serve(
     config = opened(path)
     monkeypatch.setattr(opening, "find_spec", lambda name: None if name == module else object())
     for opens in (lambda: check(path), lambda: serve(config, path, announce=lambda *_: None)):
-        with pytest.raises(ConfigurationError, match=rf"not installed: pip install 'waypost\[{extra}\]'"):
+        with pytest.raises(ConfigurationError, match=rf"not installed: pip install '\.\[{extra}\]'"):
             opens()
     assert not (tmp_path / "waypost.db").exists()
 
@@ -158,7 +158,7 @@ def test_a_client_that_is_not_installed_is_found_by_the_check_as_by_serve(
     [
         (
             {"apps": {"demo": {"defaults": {"channels": ["sms"]}}}},
-            r"defaults.channels\[0\]: the app has no sms account",
+            r"defaults.channels\[0\]: the app has no sms account; .*: put `sms: \{account_sid: …, auth_",
         ),
         (
             {"apps": {"demo": {"defaults": {"channels_by_type": {"otp": [{"to": "push", "for": "30s"}]}}}}},

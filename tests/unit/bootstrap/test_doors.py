@@ -32,5 +32,5 @@ def test_a_missing_extra_is_named_with_its_command(package: str, monkeypatch: py
     for name in [name for name in sys.modules if name.startswith("waypost.entrypoints.grpc.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
-    with socket.socket() as listener, pytest.raises(ConfigurationError, match=r"pip install 'waypost\[grpc\]'"):
+    with socket.socket() as listener, pytest.raises(ConfigurationError, match=r"pip install '\.\[grpc\]' in a clone"):
         servers_of(OPEN, Service().api, listener, {})

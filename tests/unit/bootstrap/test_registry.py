@@ -14,6 +14,7 @@ from waypost.bootstrap.registry import channels_of, installed, registered
 from waypost.bootstrap.senders import content_checks
 from waypost.config import AppSettings
 from waypost.domain.channel import Channel
+from waypost.domain.channel_steps import ChannelStep
 from waypost.domain.content import ApnsPushType, Content, Kind
 from waypost.domain.device import Platform
 from waypost.domain.errors import ConfigurationError
@@ -101,6 +102,18 @@ def test_a_plug_in_that_cannot_be_used_is_named_with_the_reason(entries: list[En
         registered(entries)
     assert caught.value.path.startswith(path)
     assert why in str(caught.value)
+
+
+def test_a_channel_that_the_app_has_not_comes_with_what_to_write_to_have_it() -> None:
+    """Its section, with what must be in it, as waypost.yaml has it; a word that names no channel has none."""
+    steps = (ChannelStep("inapp"), ChannelStep("apns"), ChannelStep("pigeon"))
+    content = Content(title="Hello", channels=steps)
+    found = [f.why for check in content_checks(AppSettings(), installed()) for f in check(content, Kind.VISIBLE)]
+    assert found == [
+        "the app has no inapp account; it has none: put `inapp: {}` under the app in waypost.yaml",
+        "the app has no apns account; it has none: put `apns: {topic: …}` under the app in waypost.yaml",
+        "the app has no pigeon account; it has none",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from waypost.domain.bulk_submission import BulkMessage
 from waypost.domain.content import Kind
 from waypost.domain.errors import (
     ErrorCode,
@@ -22,10 +23,12 @@ from waypost.domain.errors import (
     WaypostError,
 )
 from waypost.domain.ids import NotificationId
+from waypost.domain.submission import Submission
 from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest import cursors
 from waypost.entrypoints.rest.problems import STATUS_OF, RequestRefused, headers_of, problem_of
 from waypost.entrypoints.wording import fault_of
+from waypost.features.schedules.rescheduling import NewTime
 
 
 def test_every_code_has_its_status() -> None:
@@ -51,6 +54,27 @@ def test_an_error_becomes_a_problem(error: WaypostError, status: int, retry_afte
     problem = problem_of(error)
     assert (problem.status, problem.code, problem.retry_after) == (status, error.code, retry_after)
     assert (("retry-after", str(retry_after)) in headers_of(error, problem)) == (retry_after is not None)
+
+
+TIMES = 'must be YYYY-MM-DDTHH:MM, such as "2026-12-01T09:00", or `best`, or `best HH:MM-HH:MM`,'
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "path", "why"),
+    [
+        (Submission, {"user_id": "ann", "send_at": "best 9-21"}, "send_at", f'{TIMES} such as "best 09:00-21:00"'),
+        (BulkMessage, {"send_at": "tomorrow"}, "send_at", f'{TIMES} such as "best 09:00-21:00"'),
+        (NewTime, {"send_at": "best 9"}, "send_at", 'must be YYYY-MM-DDTHH:MM, such as "2026-12-01T09:00"'),
+        (Submission, {"user_id": "a\0"}, "user_id", "must have no control characters"),
+        (Submission, {"locale": "de CH"}, "locale", 'is not of the form that is wanted, such as "de-CH"'),
+        (Submission, {"tags": ["a", "\n"]}, "tags[1]", "must have no control characters"),
+    ],
+)
+def test_the_form_of_a_text_is_said_in_words(kind: type, body: dict[str, object], path: str, why: str) -> None:
+    """Not as the regular expression that it is checked by."""
+    with pytest.raises(InvalidRequest) as caught:
+        decode(msgspec.json.Decoder(kind), msgspec.json.encode(body))
+    assert caught.value.faults == (Fault(path, why),)
 
 
 def test_what_was_not_foreseen_says_nothing() -> None:

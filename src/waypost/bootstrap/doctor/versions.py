@@ -13,6 +13,7 @@ from waypost.bootstrap.doctor.findings import Finding, ok, problem, warning
 from waypost.bootstrap.opening import missing_extras
 from waypost.bootstrap.senders import http2_kernel
 from waypost.config import Config
+from waypost.domain.extras import how_to_install
 from waypost.stores.sql.connection import SAFE_WITH_MANY_WORKERS, dbapi
 
 VERSIONS: Final = "versions"
@@ -37,7 +38,7 @@ def look_at_versions(config: Config | None) -> Iterator[Finding]:
         )
     for path, extra in missing_extras(config) if config is not None else ():
         saw = f"{path} needs a client that is not installed"
-        yield problem(VERSIONS, extra, saw, f"pip install 'waypost[{extra}]'")
+        yield problem(VERSIONS, extra, saw, how_to_install(extra))
 
 
 def _sqlite() -> Finding:

@@ -11,6 +11,7 @@ from waypost.channels.email.settings import CHANNEL, PORTS, EmailSettings
 from waypost.domain.credential import CredentialId
 from waypost.domain.device import EMAIL
 from waypost.domain.errors import ConfigurationError
+from waypost.domain.extras import how_to_install
 from waypost.ports.callbacks import CallbackRequest, ForgedCallback, TargetReport
 from waypost.ports.plugin import Gateway, Means, SenderPlugin
 
@@ -24,7 +25,7 @@ def _build(credential: CredentialId, settings: EmailSettings, means: Means) -> E
     except ModuleNotFoundError as error:
         if error.name != "aiosmtplib":
             raise
-        why = "its client is not installed: pip install 'waypost[email]'"
+        why = f"its client is not installed: {how_to_install('email')}"
         raise ConfigurationError(credential.section, why) from None
     return EmailSender(credential, settings, clock=means.clock, telemetry=means.telemetry)
 

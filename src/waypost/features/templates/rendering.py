@@ -21,6 +21,7 @@ from waypost.domain.audience import Audience
 from waypost.domain.channel import PUSH, Channel
 from waypost.domain.content import Content, TemplateUse
 from waypost.domain.delivery import FailureClass
+from waypost.domain.extras import how_to_install
 from waypost.domain.ids import AppId
 from waypost.domain.message import Message, message_of
 from waypost.domain.notification import Notification
@@ -216,7 +217,7 @@ def wording_of(
     except Unrendered as why:
         return _dead(why)
     except ModuleNotFoundError:
-        return _dead(Unrendered(TEMPLATE_FAILED, "not installed here: pip install 'waypost[templates]'"))
+        return _dead(Unrendered(TEMPLATE_FAILED, f"not installed here: {how_to_install('templates')}"))
     values = values_of(version.content.variables, use.variables | ({} if variant is None else {"variant": variant}))
     hashed = hashlib.blake2b(_canonical(values), digest_size=16).digest()
     default = ground.config.apps[app].defaults.locale

@@ -11,6 +11,7 @@ from litestar.params import PathParameter, QueryParameter, RawBody
 
 from waypost.domain.content import TemplateUse
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest, NotFound
+from waypost.domain.extras import how_to_install
 from waypost.domain.profile import Profile, zone_faults
 from waypost.domain.submission import TemplateName
 from waypost.domain.template import CONTENT_LIMIT_BYTES, TemplateContent, check
@@ -227,7 +228,7 @@ def _faults(content: TemplateContent) -> list[Fault]:
     try:
         from waypost.features.templates.checking import content_faults  # noqa: PLC0415 - an extra, and heavy
     except ModuleNotFoundError:
-        return [Fault("", "the server has no templates installed: pip install 'waypost[templates]'")]
+        return [Fault("", f"the server has no templates installed: {how_to_install('templates')}")]
     return content_faults(content)
 
 

