@@ -248,6 +248,12 @@ ALERTS: Final = (
         "a bulk job of {{ $labels.app }} has failed; waypost bulk show says why, resume or cancel it",
     ),
     Alert(
+        "WaypostArchiveFileDamaged",
+        "warning",
+        f"{_grew(Metric.ARCHIVE_UNSOUND)} > 0",
+        "a file of the archive is lost or damaged; waypost doctor names it, and archive.damaged in the log",
+    ),
+    Alert(
         "WaypostLogDropped",
         "warning",
         f"{_grew(Metric.LOG_DROPPED)} > 0",

@@ -46,6 +46,7 @@ CONTEXT: Final[dict[Event, set[str]]] = {
     Event.ALERT_RAISED: {"app", "notification_id", "type", "reason"},
     Event.CAMPAIGN_STOPPED: {"app", "campaign", "why"},
     Event.ARCHIVE_AWAY: {"code", "why"},
+    Event.ARCHIVE_DAMAGED: {"path", "fault", "why"},
     Event.BALANCE_OFF: {"app", "lane", "line", "difference"},
 }
 """The fields that each line of an error has, wherever in the code it is said."""

@@ -114,7 +114,7 @@ class ArchiveBench:
 
     async def moved(self, fate: Fate | None = None, *, rows: int = 10_000) -> int:
         """Move what is old enough."""
-        return await move(self.files(fate), later(self.bench.now, -KEEP_DAYS * DAY_MS), rows=rows)
+        return (await move(self.files(fate), later(self.bench.now, -KEEP_DAYS * DAY_MS), rows=rows)).notifications
 
     async def finished(self, user: str = "ann", *, app: AppId = APP, body: str | None = None) -> Notification:
         """A notification that was sent now; its id says the store's time."""

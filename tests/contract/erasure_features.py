@@ -39,6 +39,7 @@ from waypost.domain.tracked import TrackedEvent
 from waypost.features.archive import ARCHIVE
 from waypost.features.archive.parts import archive_of, files_of
 from waypost.features.archive.settings import ArchiveSettings
+from waypost.ports.erasure import Erasure
 from waypost.ports.feed import Mark, NewEntry
 from waypost.ports.recovery import Alert
 from waypost.stores.sql.accounts import Account, NewSession
@@ -58,6 +59,12 @@ async def lists(bench: Bench, _: SqlUnderTest, __: Notification) -> set[str]:
     made = await bulk_bench.created(bench, bulk_bench.job(registry=None))
     assert await bench.bulk.add(made.app, made.id, [Recipient(HER, {"name": f"{MARKER}-name"})])
     return {"bulk_recipient"}
+
+
+async def is_to_be_forgotten(bench: Bench, store: SqlUnderTest, made: Notification) -> set[str]:
+    """An order names her until it is carried out; then a hash of her is left."""
+    await store.erasures_of(bench.worker).ask(Erasure(made.id, APP, HER, UserId("erased-0123"), bench.now))
+    return {"erasure"}
 
 
 async def opts_out(bench: Bench, store: SqlUnderTest, _: Notification) -> set[str]:
@@ -223,7 +230,7 @@ PUTS: Final[Mapping[str, Put | str]] = {
     "templates": is_told_by_a_template,
     "bulk": lists,
     "opt_outs": opts_out,
-    "erasure": "the order names the user until it is carried out, which the test of erasure does",
+    "erasure": is_to_be_forgotten,
     "archive": is_archived,
     "audit": "an order is recorded with the id that it was about; a user has none of these",
     "keys": "a key is of a program",

@@ -201,7 +201,7 @@ async def test_what_is_erased_while_its_file_is_written_is_written_anew(archive:
         return await place(placing)
 
     files.manifest.place = erased_before  # type: ignore[method-assign]  # the moment between reading and placing
-    assert await move(files, later(bench.now, -90 * DAY_MS)) == 0
+    assert (await move(files, later(bench.now, -90 * DAY_MS))).notifications == 0
     assert archive.bucket.paths() == []
     assert await archive.hot() == [made.id]
     files.manifest.place = place  # type: ignore[method-assign]  # as it was

@@ -61,7 +61,7 @@ async def costs(archive: ArchiveBench) -> dict[str, float]:
         "the file of an id": (manifest._AT_OR_BELOW, (APP, first_id_at(Instant(DAY_MS * 9_000)))),
         "files for a page": (manifest._NEWEST, (APP, LAST, 20)),
         "users of these files": (manifest._NEWEST_USERS, (APP, LAST, 20)),
-        "what is to be archived": (manifest._OLDEST, (LAST, 0)),
+        "what is to be archived": (manifest._OLDEST, (b"", LAST, 0, 1)),
     }
     found: dict[str, float] = {}
     for name, (sql, bound) in asked.items():

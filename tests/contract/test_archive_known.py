@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,10 +10,14 @@ import pytest
 import pytest_asyncio
 
 from tests.contract.archiving import ArchiveBench, Fate, Killed, day
-from tests.contract.bench import Bench
+from tests.contract.bench import APP, Bench
 from tests.contract.sql import SqlUnderTest
+from waypost.domain.ids import UserId
+from waypost.features.archive.erasing import erase
 from waypost.features.archive.files import BESIDE
-from waypost.features.archive.knowing import Checked, Fault, Known, know_again, verify
+from waypost.features.archive.knowing import Checked, Forgotten, Known, know_again, verify
+from waypost.ports.archive import Fault
+from waypost.ports.erasure import Erasure
 from waypost.stores.sql.archive import FILE, TODO
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
@@ -35,8 +40,9 @@ async def checked(archive: ArchiveBench) -> list[Checked]:
     return [each async for each in verify(archive.files())]
 
 
-async def known(archive: ArchiveBench) -> list[Known]:
-    return [each async for each in know_again(archive.files())]
+async def known(archive: ArchiveBench, *, deletes: bool = False) -> list[Known]:
+    forgotten = Forgotten(archive.store.erasures, deletes)
+    return [each async for each in know_again(archive.files(), forgotten)]
 
 
 async def forgotten(archive: ArchiveBench) -> None:
@@ -107,3 +113,36 @@ async def test_a_file_that_the_manifest_has_and_that_is_gone_makes_room(archive:
     assert len(await archive.cold()) == 3
     await archive.moved()
     await archive.nothing_left_over()
+
+
+@pytest.mark.parametrize("deletes", [False, True])
+async def test_who_was_erased_since_a_file_was_written_does_not_come_back_with_it(
+    archive: ArchiveBench, deletes: bool, tmp_path: Path
+) -> None:
+    """The archive is lost and a copy of before is put back; the store says of the user no more than a hash.
+
+    What the user was told after they were back is somebody new's.
+    """
+    bench, erasures = archive.bench, archive.store.erasures
+    shutil.copytree(archive.folder, tmp_path / "copy")
+    order = Erasure((await archive.accepted()).id, APP, UserId("bob"), UserId("erased-1"), bench.now)
+    day(bench, 1)
+    back = await archive.finished("bob")
+    day(bench, 100)
+    await archive.moved()
+    recent = [file for file in await archive.store.archive.all() if file.first_id == back.id]
+    await erase(archive.files(), await erasures.ask(order), deletes=deletes)
+    await erasures.finish(order, bench.now)
+    for file in await archive.store.archive.all():
+        if file not in recent:
+            archive.bucket.delete(file.path)
+            archive.bucket.delete(file.path + BESIDE)
+    shutil.copytree(tmp_path / "copy", archive.folder, dirs_exist_ok=True)
+    found = await known(archive, deletes=deletes)
+    assert [(each.rows, each.passed_over, each.refused) for each in found] == [(0 if deletes else 1, 1, None)]
+    await archive.moved()
+    users = sorted(each.notification.user_id for each in await archive.cold_records())
+    assert users == sorted(["ann", "bob", "cyd", *([] if deletes else ["erased-1"])])
+    assert await archive.cold(user="bob") == [back.id]
+    await archive.nothing_left_over()
+    assert await known(archive, deletes=deletes) == []

@@ -28,13 +28,18 @@ async def open_admin_store(config: Config) -> AsyncIterator[Store]:
         await store.close()
 
 
-def recording(store: Store) -> Record:
-    """Return a recorder of the orders that are given on this machine."""
+def here() -> tuple[str, str]:
+    """Name who gives orders on this machine, and the machine, as the record of them does."""
     try:
         who = getpass.getuser()
     except (KeyError, OSError):  # a user without a name, as containers have them
         who = str(os.getuid())
-    by, origin, clock = f"cli:{who}", socket.gethostname(), SystemClock()
+    return f"cli:{who}", socket.gethostname()
+
+
+def recording(store: Store) -> Record:
+    """Return a recorder of the orders that are given on this machine."""
+    (by, origin), clock = here(), SystemClock()
     return lambda act, key: store.audit.record([Ordered(clock.now(), key.app, by, origin, act, key.prefix)])
 
 

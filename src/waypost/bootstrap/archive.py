@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from waypost.bootstrap.admin import open_admin_store
+from waypost.bootstrap.admin import here, open_admin_store
 from waypost.config import Config
-from waypost.domain.errors import ConfigurationError, NotFound
+from waypost.domain.errors import ConfigurationError, Conflict, NotFound
 from waypost.domain.ids import AppId, NotificationId
 from waypost.entrypoints.rest.views import whole
 from waypost.features.archive.parts import archive_in, files_in
 from waypost.features.archive.said import Said, said
 from waypost.features.archive.settings import ArchiveSettings, archives
+from waypost.ports.audit import Act, Ordered
 from waypost.runtime.clock import SystemClock
 from waypost.stores.sql.store import Store
 
@@ -59,13 +60,30 @@ async def verified(config: Config) -> AsyncIterator[Checked]:
 
 
 async def restored(config: Config) -> AsyncIterator[Known]:
-    """Put into the manifest what lies there and is not in it."""
+    """Put into the manifest what lies there and is not in it, without those who were erased since."""
     async with _opened(config) as (store, settings):
         files = files_in(store, settings, SystemClock())
-        from waypost.features.archive.knowing import know_again  # noqa: PLC0415 - as above
+        from waypost.features.archive.knowing import Forgotten, know_again  # noqa: PLC0415 - as above
 
-        async for each in know_again(files):
+        forgotten = Forgotten(store.erasures, deletes=config.retention.erased == "delete")
+        async for each in know_again(files, forgotten):
             yield each
+
+
+async def give_up(config: Config, path: str) -> Said:
+    """Take a file that is lost or damaged out of the manifest; Conflict where it is whole."""
+    async with _opened(config) as (store, settings):
+        clock = SystemClock()
+        files = files_in(store, settings, clock)
+        file = await store.archive.of_path(path)
+        if file is None:
+            raise NotFound("the store knows no such file; `waypost archive list` names them")
+        if await files.is_whole(file):
+            raise Conflict("the file is whole: nothing of it is given up")
+        by, origin = here()
+        await store.audit.record([Ordered(clock.now(), file.app, by, origin, Act.ARCHIVE_FILE_GIVEN_UP, file.path)])
+        await files.give_up(file)
+        return said(file)
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@click.group(short_help="List, show, verify and restore what was archived.")
+@click.group(short_help="List, show, verify and restore what was archived, and give up what is lost.")
 def archive() -> None:
     """Look into the archive. Opens the store and the archive itself, also while Waypost runs.
 
@@ -85,7 +85,8 @@ def show(notification_id: str, config_path: Path | None, as_json: bool) -> None:
 def verify(config_path: Path | None, as_json: bool) -> None:
     """Read every file and compare it with what was written; 1 is the exit code where something is wrong.
 
-    A file is `away`, `changed`, or `unknown`: `waypost archive restore` makes it known.
+    A file is `away`, `changed`, or `unknown`: `waypost archive restore` makes it known. One that is away or changed
+    is whole again once a copy of it lies in its place; where there is none, `waypost archive forget` gives it up.
 
     \b
     Examples:
@@ -115,7 +116,8 @@ def verify(config_path: Path | None, as_json: bool) -> None:
 def restore(config_path: Path | None, as_json: bool) -> None:
     """Make known what lies in the archive and the store does not know, as after the store was restored from a backup.
 
-    Rows that the store has of them leave it again, within a minute or two. 1 is the exit code where a file is refused.
+    Rows that the store has of them leave it again, within a minute or two. Users who were erased since a file was
+    written do not come back: it is written anew without them. 1 is the exit code where a file is refused.
 
     \b
     Examples:
@@ -128,15 +130,45 @@ def restore(config_path: Path | None, as_json: bool) -> None:
     found = asyncio.run(_all(restored(config)))
     refused = [each for each in found if each.refused is not None]
     known, rows = len(found) - len(refused), sum(each.rows for each in found if each.refused is None)
+    passed_over = sum(each.passed_over for each in found)
     if as_json:
         said = [{"path": each.path, "why": each.refused} for each in refused]
-        print_json({"files": known, "notifications": rows, "refused": said})
+        print_json({"files": known, "notifications": rows, "passed_over": passed_over, "refused": said})
     else:
         for each in refused:
             console().print(f"[red]refused[/]  {plain(each.path)}: {plain(str(each.refused))}")
         console().print(f"{known:,} files are known again, with {rows:,} notifications")
+        if passed_over:
+            console().print(f"{passed_over:,} notifications were of users who were erased since: they stay erased")
     if refused:
         raise SystemExit(1)
+
+
+@archive.command()
+@click.argument("path")
+@config_option
+@as_json_option
+def forget(path: str, config_path: Path | None, as_json: bool) -> None:
+    """Give up the file PATH, which is lost or damaged and of which there is no copy.
+
+    The store knows it no more, and what is left of it is deleted: copy it elsewhere first if you may need it. What
+    the store still has of it is archived anew, and erasures that wait for it end. A file that is whole is refused.
+
+    \b
+    Examples:
+      waypost archive verify
+      waypost archive forget demo/2026-05-01/019de1a2-0000-7000-8000-000000000000.1f2e3d4c.parquet
+    """
+    import msgspec
+
+    from waypost.bootstrap.archive import give_up
+
+    config, _ = read_config(config_path)
+    gone = asyncio.run(give_up(config, path))
+    if as_json:
+        print_json(msgspec.to_builtins(gone))
+        return
+    console().print(f"{plain(gone.path)} is given up, with {gone.rows:,} notifications that it had")
 
 
 async def _all(items: AsyncIterator[T]) -> list[T]:

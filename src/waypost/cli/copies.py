@@ -51,7 +51,8 @@ def restore(file: Path, force: bool, config_path: Path | None, as_json: bool) ->
     """Put a backup in the place of the SQLite store, while no Waypost serves it.
 
     What is open in FILE goes on, so what was sent since is sent again; of at_most_once, what was due ends expired
-    instead. What was accepted since is lost.
+    instead. What was accepted since is lost. Users who were erased since are erased again, where the store that is
+    replaced can still be read; where it cannot, it is said that nobody knows them.
 
     \b
     Examples:
@@ -65,13 +66,20 @@ def restore(file: Path, force: bool, config_path: Path | None, as_json: bool) ->
         raise click.BadParameter(f"there is no {file}", param_hint="FILE")
     with _shown("restoring") as on_progress:
         found = put_back(config, file, on_progress, force=force)
-    inside, ended = found.inside, found.ended
+    inside, ended, erased = found.inside, found.ended, found.erased_again
     if as_json:
-        print_json({"file": str(file), "revision": inside.revision, "open": inside.open, "expired": ended})
+        said = {"file": str(file), "revision": inside.revision, "open": inside.open, "expired": ended}
+        print_json({**said, "erased_again": erased})
         return
     console().print(f"{inside.open:,} open notifications go on; what of them was sent since the backup is sent again")
     if ended:
         console().print(f"{ended:,} of them are at_most_once and were due: they end expired instead")
+    if erased is None:
+        console().print(
+            "who was erased since the backup is not known: the store that it replaces does not say. Erase them again"
+        )
+    elif erased:
+        console().print(f"{erased:,} users were erased since the backup: they are erased again, from the next start on")
 
 
 @contextmanager

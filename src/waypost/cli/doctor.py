@@ -24,8 +24,8 @@ _COLORS = {"ok": "green", "skipped": "dim", "warning": "yellow", "problem": "red
 @click.option("--all", "show_all", is_flag=True, help="Also show what is well.")
 @as_json_option
 def doctor(config_path: Path | None, offline: bool, show_all: bool, as_json: bool) -> None:
-    """Look at store, clock, limits, configuration, credentials, servers, providers, versions and queue, and say of
-    each whether it is well, what was seen, and what to do. Exits with 1 where something is a problem.
+    """Look at store, archive, clock, limits, configuration, credentials, servers, providers, versions and queue, and
+    say of each whether it is well, what was seen, and what to do. Exits with 1 where something is a problem.
 
     It may run at any time, beside a service too. Nobody is sent anything; a file is written beside the store and
     taken away again, and the log stack's missing topics are made.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -12,6 +13,14 @@ from waypost.ports.views import HistoryQuery, NotificationDetail, NotificationRe
 
 LAYOUT: Final = 1
 """The number of the layout of files that are written now."""
+
+
+class Fault(StrEnum):
+    """The fault of a file."""
+
+    AWAY = "away"  # it is not there, or cannot be read
+    CHANGED = "changed"  # it is not what was written
+    UNKNOWN = "unknown"  # the manifest does not have it
 
 
 class ArchiveFile(Struct, frozen=True):

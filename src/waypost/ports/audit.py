@@ -61,6 +61,7 @@ class Act(StrEnum):
     ACCOUNT_REMOVED = "account.removed"
     ACCOUNT_LOGGED_IN = "account.logged_in"
     ACCOUNT_REFUSED = "account.refused"
+    ARCHIVE_FILE_GIVEN_UP = "archive_file.given_up"
 
 
 class Ordered(Struct, frozen=True):

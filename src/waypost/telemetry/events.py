@@ -90,6 +90,7 @@ class Event(Enum):
     ERASURE_FAILED = ("erasure.failed", Level.ERROR)
     ARCHIVE_DONE = ("archive.done", Level.INFO)
     ARCHIVE_AWAY = ("archive.away", Level.ERROR)
+    ARCHIVE_DAMAGED = ("archive.damaged", Level.ERROR)
     SWEEP_DONE = ("sweep.done", Level.DEBUG)
     REDIS_AWAY = ("redis.away", Level.ERROR)
     REDIS_BACK = ("redis.back", Level.INFO)

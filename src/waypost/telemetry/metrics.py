@@ -227,6 +227,12 @@ class Metric(Enum):
     )
     EVICTED = ("waypost_tokens_evicted_total", MetricKind.COUNTER, (), "Dead tokens deactivated")
     ARCHIVED = ("waypost_archived_total", MetricKind.COUNTER, (), "Notifications that left the store for the archive")
+    ARCHIVE_UNSOUND = (
+        "waypost_archive_unsound_total",
+        MetricKind.COUNTER,
+        (),
+        "Files of the archive met in a round, each minute, that are lost or not as they were written",
+    )
     SHARDS = ("waypost_shards_owned", MetricKind.GAUGE, (), "Shards owned, 64 in all")
 
     def __init__(self, label: str, kind: MetricKind, labels: tuple[str, ...], meaning: str) -> None:

@@ -25,7 +25,7 @@ async def archived(service: Service, folder: Path) -> int:
     bucket, manifest = Folder(folder), service.stores.archive
     service.api = replace(service.api, archive=ReadArchive(manifest, bucket))
     service.app = build_app(service.api)
-    return await move(Files(manifest, bucket, service.clock), later(service.clock.now(), -90 * DAY_MS))
+    return (await move(Files(manifest, bucket, service.clock), later(service.clock.now(), -90 * DAY_MS))).notifications
 
 
 @shows("S3-78")

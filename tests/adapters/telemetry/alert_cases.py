@@ -194,6 +194,7 @@ CASES = [
     *_now_and_never("nodes", "waypost_registry_nodes_away", "2x60", "1x60", "WaypostRegistryNodesAway"),
     *_counted('waypost_webhooks_disabled_total{app="demo"}', "WaypostWebhookDisabled"),
     *_counted('waypost_bulk_failed_total{app="demo"}', "WaypostBulkJobFailed"),
+    *_counted("waypost_archive_unsound_total", "WaypostArchiveFileDamaged"),
     *_counted("waypost_log_dropped_total", "WaypostLogDropped"),
 ]
 """The cases; a time of 0 is the beginning of UNIX time, so ends of credentials are counted from there."""

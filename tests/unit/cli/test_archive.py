@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from waypost.domain.notification import Lane, Notification
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
 from waypost.features.archive.parts import files_in
+from waypost.ports.audit import Act, AuditEntry, AuditQuery
 from waypost.ports.views import NotificationDetail, NotificationRecord
 from waypost.runtime.clock import SystemClock
 
@@ -68,9 +70,38 @@ def test_what_is_archived_is_listed_shown_verified_and_known_again(config: Path)
     assert run(config, "archive", "show", format_id(ONE)[:-1] + "f").exit_code == 1
     assert run(config, "archive", "show", "x").exit_code == 2
     assert said(config, "verify") == {"files": 1, "notifications": 1, "faults": []}
-    assert said(config, "restore") == {"files": 0, "notifications": 0, "refused": []}
+    assert said(config, "restore") == {"files": 0, "notifications": 0, "passed_over": 0, "refused": []}
+
+
+def test_a_file_that_is_lost_is_named_by_verify_and_the_doctor_until_it_is_given_up(config: Path) -> None:
+    """One that is whole is not given up, and who gave one up is on record."""
+    (file,) = said(config, "list")["files"]
+    assert look(config)[str(config.parent / "archive")]["state"] == "ok"
+    assert "is whole" in str(run(config, "archive", "forget", file["path"]).exception)
     (config.parent / "archive" / file["path"]).write_bytes(b"x")
     assert said(config, "verify", code=1)["faults"] == [{"path": file["path"], "fault": "changed"}]
+    (config.parent / "archive" / file["path"]).unlink()
+    assert said(config, "verify", code=1)["faults"] == [{"path": file["path"], "fault": "away"}]
+    found = look(config)[file["path"]]
+    assert (found["state"], found["saw"]) == ("problem", "away")
+    assert "waypost archive forget" in found["do"]
+    assert said(config, "forget", file["path"]) == file
+    assert said(config, "list")["files"] == []
+    assert said(config, "verify")["faults"] == []
+    (entry,) = asyncio.run(_audited(config))
+    assert (entry.ordered.act, entry.ordered.subject) == (Act.ARCHIVE_FILE_GIVEN_UP, file["path"])
+    assert run(config, "archive", "forget", file["path"]).exit_code == 1
+
+
+def look(config: Path) -> dict[str, Any]:
+    """What the doctor says of the archive, by subject."""
+    findings = json.loads(run(config, "doctor", "--offline", "--json").stdout)["findings"]
+    return {each["subject"]: each for each in findings if each["check"] == "archive"}
+
+
+async def _audited(path: Path) -> Sequence[AuditEntry]:
+    async with open_admin_store(load(path, {})) as store:
+        return await store.audit.page(AuditQuery(AppId("demo")))
 
 
 def test_without_an_archive_it_is_said_which_setting_is_missing(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final
 
+from waypost.bootstrap.doctor.archived import ARCHIVE, look_at_archive
 from waypost.bootstrap.doctor.clock import Watch
 from waypost.bootstrap.doctor.configured import look_at_credentials, look_at_servers, look_at_settings
 from waypost.bootstrap.doctor.findings import Finding, problem, skipped
@@ -17,6 +18,7 @@ from waypost.bootstrap.doctor.store import look_at_the_store
 from waypost.bootstrap.doctor.versions import look_at_versions
 from waypost.config import Config
 from waypost.domain.errors import WaypostError
+from waypost.features.archive.settings import archives
 from waypost.runtime.clock import SystemClock
 from waypost.stores.sql.checkup import Checkup
 from waypost.stores.sql.migrations import latest
@@ -33,11 +35,21 @@ async def examine(config: Config, where: str, *, offline: bool) -> AsyncIterator
         checkups.append(checkup)
         return findings
 
-    async def queue() -> Sequence[Finding]:
+    def is_readable() -> bool:
         checkup = checkups[0] if checkups else None
-        if checkup is None or checkup.revision != latest() or checkup.damage or checkup.missing:
+        return not (checkup is None or checkup.revision != latest() or checkup.damage or checkup.missing)
+
+    async def queue() -> Sequence[Finding]:
+        if not is_readable():
             return [skipped(QUEUE, "open", "the store has no queue that this version can read")]
         return await look_at_queue(config, now)
+
+    async def archive() -> Sequence[Finding]:
+        if not archives(config):
+            return []
+        if not is_readable():
+            return [skipped(ARCHIVE, "files", "the store does not say which there are")]
+        return await look_at_archive(config)
 
     looks: list[tuple[str, Callable[[], Awaitable[Sequence[Finding]]]]] = [
         ("versions", lambda: asyncio.to_thread(lambda: [*look_at_versions(config)])),
@@ -47,6 +59,7 @@ async def examine(config: Config, where: str, *, offline: bool) -> AsyncIterator
         ("store", lambda: asyncio.to_thread(store)),
         ("servers", lambda: look_at_servers(config)),
         ("queue", queue),
+        (ARCHIVE, archive),
         ("service", lambda: look_at_service(config)),
         ("providers", lambda: look_at_providers(config, offline=offline)),
     ]

@@ -21,7 +21,7 @@ class Finding(Struct, frozen=True):
     """The result of a look at one thing, and what to do about it."""
 
     check: str
-    """The kind of thing: store, clock, limits, configuration, credentials, providers, versions, queue, service."""
+    """The kind of thing: store, archive, clock, limits, configuration, credentials, providers, versions, queue, …"""
     subject: str
     state: State
     saw: str

@@ -19,6 +19,7 @@ async def erase(files: Files, erasure: Erasure, *, deletes: bool, since: Instant
 
     What is left of a row is what is left of one in the store (``Erasures.blank``), or nothing where it *deletes*.
     With *since*, when the last pass over all files began, only those are looked at that came into the manifest later.
+    StillInArchive where a file that can have the user cannot be read: the others do not wait for it.
     """
     await files.tidy()
     manifest = files.manifest
@@ -27,32 +28,42 @@ async def erase(files: Files, erasure: Erasure, *, deletes: bool, since: Instant
         if since is None
         else await manifest.written_since(erasure.app, erasure.user_id, later(since, -ABANDONED_MS))
     )
-    for file in found:
-        await _clear(files, file, erasure, deletes=deletes)
+    left = [file.path for file in found if not await _clear(files, file, erasure, deletes=deletes)]
+    if left:
+        raise StillInArchive
 
 
-async def _clear(files: Files, file: ArchiveFile, erasure: Erasure, *, deletes: bool) -> None:
-    """Write one file anew, unless its user only looks like this one."""
+async def _clear(files: Files, file: ArchiveFile, erasure: Erasure, *, deletes: bool) -> bool:
+    """Write one file anew, unless its user only looks like this one; False where it cannot be read."""
+    details = await files.details(file)
+    if details is None:
+        return False
     end = first_id_at(later(erasure.asked_at, 1))
     left: list[NotificationDetail] = []
     meant = 0
-    for each in await files.details(file):
+    for each in details:
         made = each.record.notification
         if made.user_id != erasure.user_id or made.id >= end:
             left.append(each)
             continue
         meant += 1
         if not deletes:
-            left.append(_blanked(each, erasure))
+            left.append(blanked(each, erasure))
     if meant and not await files.write(erasure.app, [left] if left else [], file):
         raise ChangedMeanwhile
+    return True
 
 
 class ChangedMeanwhile(Exception):
     """The error that a file was replaced while it was being written anew: the next round of the erasure does it."""
 
 
-def _blanked(detail: NotificationDetail, erasure: Erasure) -> NotificationDetail:
+class StillInArchive(Exception):
+    """The error that a file that can have the user is lost or damaged: the erasure ends once that is mended."""
+
+
+def blanked(detail: NotificationDetail, erasure: Erasure) -> NotificationDetail:
+    """Take the user out of a notification, as ``Erasures.blank`` does."""
     made = detail.record.notification
     anonymous = replace(
         made,

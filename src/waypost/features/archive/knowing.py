@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from enum import StrEnum
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
 from hashlib import sha256
 from pathlib import PurePosixPath
 
@@ -12,20 +12,17 @@ import msgspec
 from msgspec import Struct
 
 from waypost.domain.ids import AppId, parse_id
+from waypost.domain.time import Instant, from_datetime
+from waypost.features.archive.erasing import blanked
 from waypost.features.archive.files import BESIDE, Files
 from waypost.features.archive.said import Said, said_of
-from waypost.ports.archive import ArchiveFile
+from waypost.ports.archive import ArchiveFile, Fault
+from waypost.ports.views import NotificationDetail
 from waypost.stores.archive.bucket import ArchiveAway
 from waypost.stores.archive.parquet import read
 from waypost.stores.sql.archive import NewFile, Placing, hashes_of
-
-
-class Fault(StrEnum):
-    """The fault of a file."""
-
-    AWAY = "away"  # it is not there, or cannot be read
-    CHANGED = "changed"  # it is not what was written
-    UNKNOWN = "unknown"  # the manifest does not have it
+from waypost.stores.sql.erased import ErasedUsers
+from waypost.stores.sql.erasures import SqlErasures
 
 
 class Checked(Struct, frozen=True):
@@ -42,6 +39,8 @@ class Known(Struct, frozen=True):
     path: str
     rows: int
     refused: str | None = None
+    passed_over: int = 0
+    """Notifications in it of users who were erased since it was written: nobody is in them any more."""
 
 
 async def verify(files: Files) -> AsyncIterator[Checked]:
@@ -58,20 +57,29 @@ async def verify(files: Files) -> AsyncIterator[Checked]:
             yield Checked(path, Fault.UNKNOWN)
 
 
-async def know_again(files: Files) -> AsyncIterator[Known]:
+class Forgotten(Struct, frozen=True):
+    """The store's knowledge of who was erased, and what is left of them."""
+
+    erasures: SqlErasures
+    deletes: bool
+    """Whether nothing is left, or what ``Erasures.blank`` leaves."""
+
+
+async def know_again(files: Files, forgotten: Forgotten) -> AsyncIterator[Known]:
     """Put files that the manifest lacks into it, by what lies beside them: a store of before the archive wrote them.
 
-    Rows of theirs that the store has leave it again. A file that the manifest has, and that is gone, makes room.
+    Rows of theirs that the store has leave it again. A file that the manifest has, and that is gone, makes room. Users
+    who were erased since a file was written do not come back with it: it is written anew without them.
     """
     for beside in await asyncio.to_thread(files.bucket.paths):
         path = beside.removesuffix(BESIDE)
         if path != beside and PurePosixPath(path).suffix == ".parquet" and not await files.manifest.of_path(path):
-            yield await _know(files, path)
+            yield await _know(files, path, forgotten)
 
 
-async def _know(files: Files, path: str) -> Known:
+async def _know(files: Files, path: str, forgotten: Forgotten) -> Known:
     try:
-        new = await asyncio.to_thread(_new_file, files, path)
+        new, details, written_at = await asyncio.to_thread(_found, files, path)
     except (ArchiveAway, msgspec.MsgspecError, ValueError) as error:
         return Known(path, 0, f"cannot be read: {type(error).__name__}")
     if await files.manifest.is_noted(path):
@@ -80,22 +88,53 @@ async def _know(files: Files, path: str) -> Known:
     replaced = other if other is not None and other.last_id >= new.file.first_id else None
     if replaced is not None and await asyncio.to_thread(_is_there, files, replaced.path):
         return Known(path, new.file.n, f"{replaced.path} has the same time")
-    await files.manifest.begin(new.file.app, [path])
-    if await files.manifest.place(Placing((new,), replaced, {}, drops=True)):
-        return Known(path, new.file.n)
-    await files.manifest.done(path)
+    erased = await forgotten.erasures.carried_out(new.file.app, written_at)
+    left, n = _without(details, erased, deletes=forgotten.deletes)
+    if n:
+        is_known = await files.write(new.file.app, [left] if left else [], replaced, gone=path)
+    else:
+        is_known = await _place(files, new, replaced)
+    if is_known:
+        return Known(path, len(left), passed_over=n)
     return Known(path, new.file.n, "another file has the same time")
 
 
-def _new_file(files: Files, path: str) -> NewFile:
+async def _place(files: Files, new: NewFile, replaced: ArchiveFile | None) -> bool:
+    await files.manifest.begin(new.file.app, [new.file.path])
+    if await files.manifest.place(Placing((new,), replaced, {}, drops=True)):
+        return True
+    await files.manifest.done(new.file.path)
+    return False
+
+
+def _without(
+    details: Sequence[NotificationDetail], erased: ErasedUsers, *, deletes: bool
+) -> tuple[list[NotificationDetail], int]:
+    """Take those out who were erased; what is left, and how many notifications were theirs."""
+    left, n = [], 0
+    for each in details:
+        made = each.record.notification
+        erasure = erased.order_about(made.user_id, made.id)
+        n += erasure is not None
+        if erasure is None:
+            left.append(each)
+        elif not deletes:
+            left.append(blanked(each, erasure))
+    return left, n
+
+
+def _found(files: Files, path: str) -> tuple[NewFile, list[NotificationDetail], Instant]:
+    """Read a file that the manifest lacks, and when it was written."""
     said = msgspec.json.decode(files.bucket.get(path + BESIDE), type=Said)
     first, last = parse_id(said.first_id), parse_id(said.last_id)
-    checksum, written_at = bytes.fromhex(said.sha256), files.now()
-    file = ArchiveFile(AppId(said.app), first, last, path, said.rows, said.bytes, checksum, said.layout, written_at)
+    checksum, now = bytes.fromhex(said.sha256), files.now()
+    file = ArchiveFile(AppId(said.app), first, last, path, said.rows, said.bytes, checksum, said.layout, now)
     data = files.bucket.get(path)
     if sha256(data).digest() != file.sha256:
         raise ValueError("it is not what was written")
-    return NewFile(file, hashes_of([each.record.notification.user_id for each in read(data)]))
+    details = read(data)
+    users = hashes_of([each.record.notification.user_id for each in details])
+    return NewFile(file, users), details, from_datetime(datetime.fromisoformat(said.written_at))
 
 
 def _check(files: Files, file: ArchiveFile) -> Checked:

@@ -5,9 +5,11 @@ The libraries of files are an optional extra, and are imported where there is an
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from waypost.domain.errors import ConfigurationError, ErrorCode, Unavailable
+from waypost.domain.extras import how_to_install
 from waypost.domain.ids import NotificationId
 from waypost.domain.time import DAY_MS, Instant, later
 from waypost.features.archive.settings import ArchiveSettings, archives
@@ -17,12 +19,13 @@ from waypost.ports.clock import Clock
 from waypost.ports.erasure import Erasure
 from waypost.runtime.roles import Role
 from waypost.stores.sql.archive import FILE, TODO
+from waypost.stores.sql.archive_faults import FAULT
 from waypost.stores.sql.store import Store
 from waypost.telemetry import Event, Metric
 
 if TYPE_CHECKING:
     from waypost.features.archive.files import Files
-    from waypost.stores.archive.bucket import Bucket
+    from waypost.stores.archive.bucket import Bucket, Unsound
 
 EVERY_S = 60.0
 """Seconds between two looks for a day that is over."""
@@ -48,17 +51,19 @@ def bucket_of(settings: ArchiveSettings) -> Bucket:
 
         return bucket_at(settings.to, settings.s3)
     except ModuleNotFoundError:
-        raise ConfigurationError("archive.to", "its libraries are missing: pip install 'waypost[archive]'") from None
+        raise ConfigurationError("archive.to", f"its libraries are missing: {how_to_install('archive')}") from None
     except OSError as error:
         raise ConfigurationError("archive.s3.secret_access_key_file", f"cannot be read: {error.strerror}") from None
 
 
-def files_in(store: Store, settings: ArchiveSettings, clock: Clock) -> Files:
-    """Return the files of the archive, which there is."""
+def files_in(
+    store: Store, settings: ArchiveSettings, clock: Clock, tells: Callable[[Unsound], None] = lambda _: None
+) -> Files:
+    """Return the files of the archive, which there is; *tells* of each that is met and is not whole."""
     bucket = bucket_of(settings)
     from waypost.features.archive.files import Files  # noqa: PLC0415 - as above
 
-    return Files(store.archive, bucket, clock, with_content=settings.content == "keep")
+    return Files(store.archive, bucket, clock, with_content=settings.content == "keep", tells=tells)
 
 
 def archive_in(store: Store, settings: ArchiveSettings) -> Archive:
@@ -71,7 +76,11 @@ def archive_in(store: Store, settings: ArchiveSettings) -> Archive:
 
 def files_of(ground: Ground) -> Files:
     """Return the files of the archive, which there is."""
-    return files_in(ground.store, ground.settings, ground.clock)
+
+    def tell(unsound: Unsound) -> None:
+        ground.telemetry.event(Event.ARCHIVE_DAMAGED, path=unsound.path, fault=unsound.fault, why=str(unsound))
+
+    return files_in(ground.store, ground.settings, ground.clock, tell)
 
 
 def archive_of(ground: Ground) -> Archive:
@@ -92,9 +101,11 @@ async def move(ground: Ground) -> None:
         if away.code is ErrorCode.ARCHIVE_AWAY:  # the store reports its own outage
             ground.telemetry.event(Event.ARCHIVE_AWAY, code=away.code, why=str(away))
         raise
-    if moved:
-        ground.telemetry.event(Event.ARCHIVE_DONE, notifications=moved)
-        ground.telemetry.count(Metric.ARCHIVED, moved)
+    if moved.unsound:
+        ground.telemetry.count(Metric.ARCHIVE_UNSOUND, moved.unsound)
+    if moved.notifications:
+        ground.telemetry.event(Event.ARCHIVE_DONE, notifications=moved.notifications)
+        ground.telemetry.count(Metric.ARCHIVED, moved.notifications)
 
 
 async def erase(ground: Ground, erasure: Erasure) -> None:
@@ -106,6 +117,7 @@ async def erase(ground: Ground, erasure: Erasure) -> None:
         if await manifest.of_user(erasure.app, erasure.user_id, erasure.asked_at):
             raise Unreached
         return
+    from waypost.features.archive.erasing import StillInArchive  # noqa: PLC0415 - as above
     from waypost.features.archive.erasing import erase as clear  # noqa: PLC0415 - as above
 
     looked: Looked = Looked() if ground.memory is None else ground.memory.setdefault(Looked, Looked())
@@ -113,7 +125,7 @@ async def erase(ground: Ground, erasure: Erasure) -> None:
     deletes = ground.config.retention.erased == "delete"
     try:
         await clear(files_of(ground), erasure, deletes=deletes, since=since)
-    except Unavailable as away:
+    except (Unavailable, StillInArchive) as away:
         raise Unreached from away
     if len(looked) >= Looked.limit:
         looked.clear()
@@ -121,7 +133,7 @@ async def erase(ground: Ground, erasure: Erasure) -> None:
 
 
 PARTS = Parts(
-    tables=(FILE, TODO),
+    tables=(FILE, TODO, FAULT),
     duties=(FeatureDuty("archive", Role.SWEEP, EVERY_S, move),),
     erases=erase,
 )

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from collections.abc import Callable
+from typing import IO, Final, TypeVar
+
+import msgspec
+from pyarrow import ArrowException
 
 from waypost.domain.ids import AppId, NotificationId
-from waypost.ports.archive import ArchivedPage, ArchiveFile
+from waypost.ports.archive import ArchivedPage, ArchiveFile, Fault
 from waypost.ports.views import HistoryQuery, NotificationDetail, NotificationRecord
-from waypost.stores.archive.bucket import ArchiveAway, Bucket
+from waypost.stores.archive.bucket import ArchiveAway, Bucket, Unsound
 from waypost.stores.archive.parquet import found, listed
 from waypost.stores.sql.archive import SqlArchive
 
@@ -18,6 +22,7 @@ OPENED: Final = 10
 """The most files that are opened for a page."""
 AT_ONCE: Final = 4
 """The most files that are read at the same time in a process."""
+_Read = TypeVar("_Read")
 _LAST_ID: Final = NotificationId(b"\xff" * 16)
 
 
@@ -76,9 +81,15 @@ class ReadArchive:
         return await self._manifest.of_path(file.path) is None
 
     def _found(self, path: str, notification_id: NotificationId) -> NotificationDetail | None:
-        with self._bucket.open(path) as file:
-            return found(file, notification_id)
+        return self._read(path, lambda file: found(file, notification_id))
 
     def _read_list(self, path: str, query: HistoryQuery, before: NotificationId, n: int) -> list[NotificationRecord]:
-        with self._bucket.open(path) as file:
-            return listed(file, query.user_id, query.statuses, before, n)
+        return self._read(path, lambda file: listed(file, query.user_id, query.statuses, before, n))
+
+    def _read(self, path: str, reads: Callable[[IO[bytes]], _Read]) -> _Read:
+        """Read in a file; Unsound where it is none of ours any more."""
+        try:
+            with self._bucket.open(path) as file:
+                return reads(file)
+        except (ArrowException, OSError, ValueError, msgspec.MsgspecError) as error:
+            raise Unsound(path, Fault.CHANGED, f"cannot be read: {type(error).__name__}") from error

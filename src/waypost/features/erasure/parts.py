@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from waypost.features.erasure.routes import ROUTES
 from waypost.features.parts import Parts
+from waypost.stores.sql.erased import ERASED
 
-PARTS = Parts(routes=(*ROUTES,), tags={"Users": "What there is of a person, and its end."})
+PARTS = Parts(tables=(ERASED,), routes=(*ROUTES,), tags={"Users": "What there is of a person, and its end."})

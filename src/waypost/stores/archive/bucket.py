@@ -12,6 +12,7 @@ from typing import IO, Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from waypost.domain.errors import ErrorCode, Unavailable
+from waypost.ports.archive import Fault
 from waypost.stores.archive.settings import S3Settings
 
 S3: Final = "s3"
@@ -28,8 +29,18 @@ class ArchiveAway(Unavailable):
     code = ErrorCode.ARCHIVE_AWAY
 
 
+class Unsound(ArchiveAway):
+    """The error that one file is lost, or is not what was written; the others may be well."""
+
+    def __init__(self, path: str, fault: Fault, why: str) -> None:
+        """Create it; *why* goes on after the path."""
+        super().__init__(f"the archive's {path} {why}")
+        self.path = path
+        self.fault = fault
+
+
 class Bucket(Protocol):
-    """Files by path; each call raises ArchiveAway where it cannot be done."""
+    """Files by path; each call raises ArchiveAway where it cannot be done, and Unsound where one file is the cause."""
 
     def put(self, path: str, data: bytes) -> None:
         """Store a file durably; a reader sees all of it or nothing."""
@@ -74,12 +85,12 @@ class Folder:
 
     def get(self, path: str) -> bytes:
         """See Bucket."""
-        with _telling(path):
+        with _telling(path, self._is_there):
             return (self._root / path).read_bytes()
 
     def open(self, path: str) -> IO[bytes]:
         """See Bucket."""
-        with _telling(path):
+        with _telling(path, self._is_there):
             return (self._root / path).open("rb")
 
     def delete(self, path: str) -> None:
@@ -99,6 +110,9 @@ class Folder:
                 for each in self._root.rglob("*")
                 if each.is_file() and not each.name.startswith(".")
             )
+
+    def _is_there(self, _: Exception) -> bool:
+        return self._root.is_dir()
 
 
 class S3Bucket:
@@ -127,12 +141,12 @@ class S3Bucket:
 
     def get(self, path: str) -> bytes:
         """See Bucket."""
-        with _telling(path):
+        with _telling(path, _is_of_the_file):
             return bytes(self._obstore.get(self._store, path).bytes())
 
     def open(self, path: str) -> IO[bytes]:
         """See Bucket."""
-        with _telling(path):
+        with _telling(path, _is_of_the_file):
             size = self._obstore.head(self._store, path)["size"]
         return BufferedReader(_Ranges(self._read, path, size), _READ_AHEAD)
 
@@ -192,14 +206,25 @@ def bucket_at(place: str, settings: S3Settings) -> Bucket:
     return S3Bucket(place, settings) if urlsplit(place).scheme == S3 else Folder(Path(place))
 
 
+def _is_of_the_file(error: Exception) -> bool:
+    """Tell whether a server answered, and does not have the file."""
+    return isinstance(error, FileNotFoundError)
+
+
+def _of_the_place(_: Exception) -> bool:
+    return False
+
+
 @contextmanager
-def _telling(path: str) -> Iterator[None]:
+def _telling(path: str, is_of_the_file: Callable[[Exception], bool] = _of_the_place) -> Iterator[None]:
     """Tell the path that could not be reached, and what kind of fault it was; never what a server said."""
     try:
         yield
     except Exception as error:
         if not isinstance(error, OSError) and not type(error).__module__.startswith("obstore"):
             raise
+        if is_of_the_file(error):
+            raise Unsound(path, Fault.AWAY, f"cannot be read: {type(error).__name__}") from error
         raise ArchiveAway(f"the archive's {path or 'list'} cannot be reached: {type(error).__name__}") from error
 
 

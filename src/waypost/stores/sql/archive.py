@@ -23,6 +23,7 @@ from waypost.ports.archive import ArchiveFile
 from waypost.ports.clock import Clock
 from waypost.ports.views import Marked, NotificationDetail
 from waypost.stores.sql.added import AddedTable, names_of_notifications
+from waypost.stores.sql.archive_faults import UNMARK, SqlArchiveFaults
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.pages import marks_on
@@ -49,9 +50,10 @@ HASH: Final = 4
 """Bytes of the hash by which a file knows its users: of two users one in four thousand million has the other's."""
 _COLUMNS = "app, first_id, last_id, path, n, size, sha256, layout, written_at"
 _PAGE = 500
+_FIRST_ID = NotificationId(b"")
 _LAST_ID = NotificationId(b"\xff" * 16)
 
-_OLDEST = "SELECT id, app FROM notification WHERE id < ? AND finished_at < ? ORDER BY id LIMIT 1"
+_OLDEST = "SELECT id, app FROM notification WHERE id > ? AND id < ? AND finished_at < ? ORDER BY id LIMIT ?"
 _OLD_OF_APP = """\
 SELECT id FROM notification INDEXED BY notification_of_app
 WHERE app = ? AND id >= ? AND id < ? AND finished_at < ? ORDER BY id LIMIT ?
@@ -76,7 +78,7 @@ _NOTED = "SELECT path FROM archive_todo WHERE path = ? AND what = ?"
 _ANY_NOTE = "SELECT 1 FROM archive_todo WHERE path = ?"
 _ABANDONED = "SELECT 1 FROM archive_todo WHERE what = ? AND since < ? LIMIT 1"
 _GIVE_UP = "UPDATE archive_todo SET what = ?, since = 0 WHERE what = ? AND since < ?"
-_TO_DO = "SELECT path FROM archive_todo WHERE what = ? ORDER BY path LIMIT ?"
+_TO_DO = "SELECT path FROM archive_todo WHERE what = ? AND path > ? ORDER BY path LIMIT ?"
 
 
 class Todo(StrEnum):
@@ -108,6 +110,8 @@ class Placing(Struct, frozen=True):
     """Rows of the store that are in *new*: they must still read so."""
     drops: bool
     """Whether rows of *new* are to leave the store."""
+    gone: tuple[str, ...] = ()
+    """The paths of files that the manifest lacks and that *new* says better: they are deleted."""
 
 
 class SqlArchive:
@@ -120,13 +124,16 @@ class SqlArchive:
         self._beside = names_of_notifications(tables)
         self.retention = SqlArchivedRetention(database, clock, tables)
         """The retention of a store whose old notifications the archive takes."""
+        self.faults = SqlArchiveFaults(database, clock)
+        """The files that were met and are not whole."""
 
-    async def oldest(self, before: Instant) -> tuple[NotificationId, AppId] | None:
-        """Find the oldest notification that was made and finished before *before*."""
-        row = await self._database.read(
-            lambda connection: connection.execute(_OLDEST, (first_id_at(before), before)).fetchone()
-        )
-        return None if row is None else (row[0], row[1])
+    async def oldest(
+        self, before: Instant, after: NotificationId = _FIRST_ID, n: int = 1
+    ) -> list[tuple[NotificationId, AppId]]:
+        """List the *n* oldest notifications after an id that were made and finished before *before*."""
+        asked = (after, first_id_at(before), before, n)
+        rows = await self._database.read(lambda connection: connection.execute(_OLDEST, asked).fetchall())
+        return [(row[0], row[1]) for row in rows]
 
     async def old(
         self, app: AppId, since: NotificationId, until: NotificationId, before: Instant, n: int
@@ -184,9 +191,9 @@ class SqlArchive:
             return
         await self._database.commits.submit(_GIVING_UP, since)
 
-    async def to_do(self, what: Todo, n: int) -> list[str]:
-        """List at most *n* paths of which this is to be done."""
-        asked = (what.value, n)
+    async def to_do(self, what: Todo, n: int, after: str = "") -> list[str]:
+        """List at most *n* paths, behind the path *after*, of which this is to be done."""
+        asked = (what.value, after, n)
         rows = await self._database.read(lambda connection: connection.execute(_TO_DO, asked).fetchall())
         return [row[0] for row in rows]
 
@@ -227,7 +234,7 @@ class SqlArchivedRetention(SqlRetention):
     async def _whole_before(self, before: Instant) -> Instant:
         """Return when the oldest was made that the archive has not taken yet, or *before*."""
         row = await self._database.read(
-            lambda connection: connection.execute(_OLDEST, (first_id_at(before), before)).fetchone()
+            lambda connection: connection.execute(_OLDEST, (_FIRST_ID, first_id_at(before), before, 1)).fetchone()
         )
         return before if row is None else created_at(row[0])
 
@@ -303,7 +310,10 @@ def _place_one(connection: Connection, placing: Placing, now: Instant) -> bool:
         drops = drops or _is_noted(connection, old.path, Todo.DROPPING)
         connection.execute(_REMOVE, (old.path,))
         connection.execute(_DONE, (old.path,))
+        connection.execute(UNMARK, (old.path,))
         connection.execute(_NOTE, (old.path, old.app, Todo.REPLACED.value, 0))
+    for path in placing.gone:
+        connection.execute(_NOTE, (path, "", Todo.REPLACED.value, 0))
     for new in placing.new:
         connection.execute(_ADD, (*_values(new.file), new.users))
         connection.execute(_DONE, (new.file.path,))

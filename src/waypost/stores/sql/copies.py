@@ -21,6 +21,7 @@ from waypost.stores.sql.connection import (
     dbapi,
     run_directory,
 )
+from waypost.stores.sql.erased_again import carry_over, orders_in
 from waypost.stores.sql.migrations import NOTED_IN
 from waypost.stores.sql.settings import SqlSettings
 from waypost.stores.sql.write_lock import WriteLock
@@ -54,6 +55,8 @@ class Restored(Struct, frozen=True):
     inside: Inside
     ended: int
     """Open ``at_most_once`` notifications that end `expired`, since they may have been sent after the copy was made."""
+    erased_again: int | None
+    """Users who were erased after the copy was made, and are again; None where nobody knows who they are."""
 
 
 def back_up(settings: SqlSettings, file: Path, on_progress: Progress) -> Inside:
@@ -71,7 +74,7 @@ def restore(settings: SqlSettings, file: Path, now: Instant, on_progress: Progre
     """Put the copy *file* in the place of the store, which nobody may serve meanwhile.
 
     StorageBroken where it is no sound copy, or of a newer version; ConfigurationError where the store is not empty,
-    unless *force*.
+    unless *force*. Erasures that the store knows and the copy does not are carried over.
     """
     database = database_path(settings.url)
     _refuse_log(file)
@@ -79,15 +82,18 @@ def restore(settings: SqlSettings, file: Path, now: Instant, on_progress: Progre
     lock = WriteLock(run_directory(database))
     try:
         with lock.hold(_PATIENCE_S):
-            if not force and _is_used(database):
+            is_used = _is_used(database)
+            if not force and is_used:
                 raise ConfigurationError("store", f"{database} is not empty: --force replaces it")
+            orders = orders_in(database) if is_used else None
             with _in_place_of(database) as copy:
                 with contextlib.closing(connect_to_look(file)) as source:
                     _copy(source, copy, on_progress)
                 ended = _end_what_may_be_sent(copy, now)
+                erased = None if orders is None else carry_over(orders, copy)
                 inside = look_into(copy)
                 _end_log(database)
-            return Restored(inside, ended)
+            return Restored(inside, ended, erased)
     finally:
         lock.close()
 

@@ -1,6 +1,6 @@
 """Forgetting a user on SQL, page by page.
 
-erasure        one row an order; without the user once it is carried out
+erasure        one row an order; without the user once it is carried out, but for a trace (erased)
 notification   by (app, user, id), up to the order's time     content  by seq     receipt  by notification id
 tables of features whose rows belong to notifications          by notification id
 bulk_recipient, bulk_piece, bulk_job   of the app's jobs, which are few
@@ -19,6 +19,7 @@ from waypost.domain.time import Instant, later
 from waypost.ports.erasure import ERASED_DEVICE, Erasure
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Connection
+from waypost.stores.sql.erased import ErasedUsers, erased_since, leave_trace
 from waypost.stores.sql.retention import delete_notifications
 from waypost.stores.sql.rows import content_body, execute_in
 from waypost.stores.sql.transaction import OperationKind, Transaction
@@ -112,7 +113,11 @@ class SqlErasures:
 
     async def finish(self, erasure: Erasure, at: Instant) -> None:
         """See Erasures."""
-        await self._database.commits.submit(_FINISHING, (at, erasure.id))
+        await self._database.commits.submit(_FINISHING, (at, erasure))
+
+    async def carried_out(self, app: AppId, since: Instant) -> ErasedUsers:
+        """Read whose erasure ended at *since* or later."""
+        return await self._database.read(lambda connection: erased_since(connection, app, since))
 
 
 def _whose(erasure: Erasure) -> tuple[Any, ...]:
@@ -191,8 +196,10 @@ def _strike_one(connection: Connection, one: _Mentions) -> None:
     connection.execute(_MOVE_WALK, (bound, one.job, user))
 
 
-def _finish(transaction: Transaction, orders: Sequence[tuple[Instant, NotificationId]]) -> list[None]:
-    transaction.connection.executemany(_FINISH, orders)
+def _finish(transaction: Transaction, orders: Sequence[tuple[Instant, Erasure]]) -> list[None]:
+    for at, erasure in orders:
+        leave_trace(transaction.connection, erasure)
+        transaction.connection.execute(_FINISH, (at, erasure.id))
     return [None] * len(orders)
 
 
@@ -200,4 +207,4 @@ _ASKING: OperationKind[Erasure, Erasure] = OperationKind("ask_erasure", _ask, du
 _BLANKING: OperationKind[_Page, int] = OperationKind("blank_erased", _blank, durable=False)
 _DELETING: OperationKind[_Page, int] = OperationKind("delete_erased", _delete, durable=False)
 _STRIKING: OperationKind[_Mentions, None] = OperationKind("strike_erased", _strike, durable=False)
-_FINISHING: OperationKind[tuple[Instant, NotificationId], None] = OperationKind("finish_erasure", _finish, durable=True)
+_FINISHING: OperationKind[tuple[Instant, Erasure], None] = OperationKind("finish_erasure", _finish, durable=True)
