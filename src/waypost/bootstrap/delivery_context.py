@@ -124,5 +124,7 @@ def chores_of(
         deletes_dead=frozenset(app for app, chosen in config.apps.items() if chosen.dead_devices == "delete"),
         ages=config.retention.devices,
         deletes_erased=config.retention.erased == "delete",
+        changes=store.database.changes,
+        quiet_until=stack_parts.quiet_until,
         measures=measures,
     )

@@ -15,6 +15,7 @@ from waypost.config import Config, Handoff, Stack
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.extras import how_to_install
 from waypost.domain.notification import Lane
+from waypost.domain.time import Instant
 from waypost.pipeline.record import record
 from waypost.ports.broker import DELAYED, ChannelPublisher, Publisher
 from waypost.ports.clock import Clock
@@ -61,6 +62,8 @@ class StackParts(Struct, frozen=True):
     """Writes on the ledger, where the store is not written first."""
     shares_recording: bool = False
     """Whether all processes that record do so at once, instead of the one that has the role."""
+    quiet_until: Callable[[], Instant | None] = lambda: None
+    """Tells before when nothing is due, if nothing is written into the store; None where nobody knows."""
     keys: Keys | None = None
     """The API keys, where the store need not be asked each time."""
     takes_requests: Callable[[], bool] = lambda: True
@@ -131,7 +134,8 @@ async def _held_in_memory(
     config: Config, store: Store, redis: Redis | None, clock: Clock, telemetry: Telemetry
 ) -> AsyncIterator[StackParts]:
     """Open the parts on SQLite, where the owner of a shard keeps its leases in memory."""
-    yield StackParts(store.work, store.views, partial(store_fault, store), store.database.commits.pressure)
+    fault, pressure = partial(store_fault, store), store.database.commits.pressure
+    yield StackParts(store.work, store.views, fault, pressure, quiet_until=store.work.quiet_until)
 
 
 @asynccontextmanager
@@ -148,8 +152,10 @@ async def _claimed(
         apart = config.handoff is Handoff.QUEUE
         opened = await opening.enter_async_context(opened_claims(store, clock, apart=apart, outbox=outbox))
         views = SqlViews(store.database, clock, leases_are_stored=True)
-        pressure = store.database.commits.pressure
-        yield StackParts(opened.work, views, partial(store_fault, store), pressure, opened.routes, opened.listen)
+        fault, pressure = partial(store_fault, store), store.database.commits.pressure
+        yield StackParts(
+            opened.work, views, fault, pressure, opened.routes, opened.listen, quiet_until=opened.work.quiet_until
+        )
 
 
 @asynccontextmanager

@@ -57,7 +57,7 @@ from waypost.runtime.peers import SocketPeers
 from waypost.runtime.poison import PoisonWatch
 from waypost.runtime.reload_signal import heed_hangups
 from waypost.runtime.supervisor import Inheritance, say_why
-from waypost.runtime.worker import Worker, WorkerIdentity
+from waypost.runtime.worker import CHANGES_S, Worker, WorkerIdentity
 from waypost.runtime.worker_slots import WorkerSlots
 from waypost.stores.sql.sharing import SqlOwnership
 from waypost.stores.sql.store import Store, open_store
@@ -202,6 +202,7 @@ async def _opened(
         tables=features.tables(),
         with_devices=config.devices == "store",
         may_be_away=config.stack is Stack.LOG,
+        looks_every_s=CHANGES_S,
     )
     try:
         async with AsyncExitStack() as stack:

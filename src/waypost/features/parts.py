@@ -31,6 +31,7 @@ from waypost.ports.journal import JournalRow
 from waypost.ports.sending_records import SendingRecords
 from waypost.ports.work import Work
 from waypost.runtime.roles import Role
+from waypost.runtime.ticker import Rest
 from waypost.stores.sql.added import AddedTable
 from waypost.stores.sql.store import Store
 from waypost.stores.sql.user_events import Hears
@@ -100,7 +101,8 @@ class FeatureDuty(Struct, frozen=True):
     """The role whose holder does the duty."""
     every_s: float | Callable[[Ground], float]
     """Seconds between two acts, or how to find them in the settings."""
-    act: Callable[[Ground], Awaitable[None]]
+    act: Callable[[Ground], Awaitable[Rest | None]]
+    """The task; it may rest where it says so."""
 
 
 class Parts(Struct, frozen=True, kw_only=True):

@@ -94,6 +94,8 @@ class Expanded(Struct, frozen=True):
     recipients: int
     moved: bool
     """Whether some walk went on: there may be more to do at once."""
+    running: int
+    """The number of jobs that run: while there are any, the next round may find something to do."""
     failed: tuple[FailedJob, ...] = ()
 
 
@@ -126,7 +128,7 @@ async def expand(bulk: Bulk, paces: Paces, failures: Failures, now: Instant) -> 
             room -= page.recipients
             enqueued += page.recipients
             moved |= page.moved
-    return Expanded(enqueued, moved, tuple([await _stopped(bulk, job, now) for job in failed]))
+    return Expanded(enqueued, moved, len(running), tuple([await _stopped(bulk, job, now) for job in failed]))
 
 
 async def _stopped(bulk: Bulk, job: FailedJob, now: Instant) -> FailedJob:

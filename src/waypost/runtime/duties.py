@@ -24,6 +24,7 @@ from waypost.pipeline.report import READER, report
 from waypost.pipeline.sweep import Stores, sweep
 from waypost.pipeline.tail import Reader, tail
 from waypost.ports.bulk import Bulk
+from waypost.ports.changes import Changes
 from waypost.ports.dedup import Dedup
 from waypost.ports.devices import Devices
 from waypost.ports.erasure import Erasure, Erasures
@@ -33,7 +34,7 @@ from waypost.ports.retention import Retention
 from waypost.ports.work import Work
 from waypost.runtime.delivery_context import DeliveryContext
 from waypost.runtime.roles import Role
-from waypost.runtime.ticker import Ticker
+from waypost.runtime.ticker import ELSEWHERE, UNTIL_WRITTEN, Rest, Ticker
 from waypost.telemetry import Event, Metric
 
 REPORT_S = 0.25
@@ -55,7 +56,7 @@ class Duty(NamedTuple):
     role: Role
     name: str
     every_s: float
-    act: Callable[[], Awaitable[None]]
+    act: Callable[[], Awaitable[Rest | None]]
 
 
 class DutyContext(Struct, frozen=True):
@@ -85,6 +86,10 @@ class DutyContext(Struct, frozen=True):
     ages: DeviceAges = DeviceAges()
     deletes_erased: bool = False
     """Whether nothing is left of an erased user's notifications."""
+    changes: Changes | None = None
+    """The changes of the store that the duties read: those that find nothing to do rest until there are any."""
+    quiet_until: Callable[[], Instant | None] = lambda: None
+    """Tells before when nothing of ``work`` is due, if nothing is written until then; None where nobody knows."""
     measures: Sequence[Callable[[], None]] = ()
     """Functions that set gauges of what this process uses; each process calls them now and then."""
     drops: Mapping[str, Callable[[Instant], Awaitable[int]]] = {}
@@ -121,7 +126,7 @@ class Duties:
         """List the tickers of the duties of *roles*."""
         duties = [
             Duty(Role.REPORT, "report", REPORT_S, self._report),
-            Duty(Role.RECORDER, "record", RECORD_S, self._record),
+            *([] if self._duty_context.record is None else [Duty(Role.RECORDER, "record", RECORD_S, self._record)]),
             Duty(Role.SWEEP, "sweep", SWEEP_S, self._sweep),
             Duty(Role.SWEEP, "erase", ERASE_S, self._erase),
             Duty(Role.SWEEP, "age", AGE_S, self._age),
@@ -151,27 +156,33 @@ class Duties:
         """Stop before the next page."""
         self._stopping = True
 
-    async def _do(self, role: Role, act: Callable[[], Awaitable[None]]) -> None:
+    async def _do(self, role: Role, act: Callable[[], Awaitable[Rest | None]]) -> Rest | None:
         is_shared = role is Role.RECORDER and self._duty_context.shares_recording
         if is_shared or await self._ownership.take_role(role):
-            await act()
+            return await act()
+        return ELSEWHERE
 
-    async def _read_promptly(self) -> None:
+    async def _read_promptly(self) -> Rest | None:
         """Wait until something was written, or for a while, and tell the prompt readers what is new."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(REPORT_S):
                 await self._woken.wait()
         self._woken.clear()
         self._reports = await self._ownership.take_role(Role.REPORT)
-        for reader in self._prompt if self._reports else ():
+        if not self._reports:
+            return ELSEWHERE
+        rest: Rest | None = UNTIL_WRITTEN
+        for reader in self._prompt:
             try:
                 await self._read(reader)
             except Unavailable:
-                continue  # the store reports its outage itself: the next round tries again
+                rest = None  # the store reports its outage itself: the next round tries again
             except Exception as surprise:  # noqa: BLE001 - whatever is wrong with one must not keep back the others
+                rest = None
                 self._surprised(f"read.{reader.name}", type(surprise).__name__)
+        return rest
 
-    async def _report(self) -> None:
+    async def _report(self) -> Rest | None:
         """Tell the registry what was settled."""
         context = self._duty_context
         while (page := await report(context.journal, context.devices, context.deletes_dead)).rows:
@@ -182,23 +193,26 @@ class Duties:
                 self._surprised("report", each.error, app=each.app)
             for (app, status), n in Counter(page.finished).items():
                 self._context.telemetry.count(Metric.FINISHED, n, app=app, status=status)
+        return UNTIL_WRITTEN
 
-    async def _read(self, reader: Reader) -> None:
+    async def _read(self, reader: Reader) -> Rest | None:
         """Tell a reader of the journal what is new; where it fails, the others go on."""
         while not self._stopping and await tail(self._duty_context.journal, reader):
             pass
+        return UNTIL_WRITTEN
 
-    async def _record(self) -> None:
+    async def _record(self) -> Rest | None:
         """Record what the log says, until there is no more."""
         while self._duty_context.record is not None and await self._duty_context.record():
             pass
+        return None
 
-    async def _expand(self) -> None:
+    async def _expand(self) -> Rest | None:
         """Walk bulk jobs on, until there is no room or nobody left."""
-        moved = True
+        moved, running = True, 0
         while moved and not self._stopping:
             expanded = await expand(self._duty_context.bulk, self._paces, self._failures, self._context.clock.now())
-            moved = expanded.moved
+            moved, running = expanded.moved, expanded.running
             for each in expanded.failed:
                 job = format_id(NotificationId(each.id))
                 if each.unstopped is not None:
@@ -208,27 +222,31 @@ class Duties:
                 self._context.telemetry.count(Metric.BULK_FAILED, app=each.app)
             if expanded.recipients:
                 self._expanded(Lane.BULK)
+        return None if running else UNTIL_WRITTEN
 
-    async def _tidy(self) -> None:
+    async def _tidy(self) -> Rest | None:
         """Finish bulk jobs that are through, and stop the open part of those that were cancelled."""
         now = self._context.clock.now()
-        for app, notification_id in await self._duty_context.bulk.tidy(now, TIDY_PAGE):
+        left = await self._duty_context.bulk.tidy(now, TIDY_PAGE)
+        for app, notification_id in left:
             try:
                 await self._duty_context.work.amend([Withdraw(app, notification_id, "cancelled")], now)
             except Unavailable:
                 continue  # its shard moves, or the store reports its outage: the next round tries again
             except Exception as surprise:  # noqa: BLE001 - whatever is wrong with one must not stop the others
                 self._surprised("tidy", type(surprise).__name__, app=app, notification_id=format_id(notification_id))
+        return None if left else UNTIL_WRITTEN
 
-    async def _erase(self) -> None:
+    async def _erase(self) -> Rest | None:
         """Carry on with all erasures that were ordered, one after the other."""
         after = None
         while page := await self._duty_context.erasures.standing(ERASURES_AT_ONCE, after):
             for erasure in page:
                 if self._stopping:
-                    return
+                    return None
                 await self._carry_on(erasure)
             after = page[-1].id
+        return UNTIL_WRITTEN if after is None else None
 
     async def _carry_on(self, erasure: Erasure) -> None:
         """Carry an erasure one pass on; where it fails, the next round tries again, and those behind it do not wait."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from waypost.ports.clock import Clock
 from waypost.runtime.gates import Gates
+from waypost.runtime.releasing import CALM, is_calm
+from waypost.runtime.ticker import Rest
 
 STALLED_S = 0.25
 """Seconds of lateness from which a beat tells that the process did not run: it was stopped, or had no CPU."""
@@ -16,11 +18,13 @@ class Pulse:
         self._gates = gates
         self._clock = clock
         self._every_s = every_s
-        self._at_s = clock.monotonic()
+        self._due_s = clock.monotonic() + every_s
 
-    def beat(self) -> None:
-        """Move breakers and limits on."""
+    def beat(self) -> Rest | None:
+        """Move breakers and limits on; rest where there is nothing to move."""
         now_s = self._clock.monotonic()
-        stalled_s = now_s - self._at_s - self._every_s
+        stalled_s = now_s - self._due_s
         self._gates.tick(now_s, stalled_s if stalled_s > STALLED_S else 0.0)
-        self._at_s = now_s
+        rest = CALM if is_calm(self._gates) else None
+        self._due_s = now_s + (self._every_s if rest is None else max(rest.longest_s, self._every_s))
+        return rest

@@ -25,12 +25,15 @@ from waypost.runtime.peers import send_to
 from waypost.runtime.reload_signal import hangups_are_heeded
 from waypost.runtime.shares import TOPIC as SHARDS_TOPIC
 from waypost.runtime.silence import Silence
-from waypost.runtime.worker_slots import WorkerSlots, WorkerState
+from waypost.runtime.worker_slots import Presence, WorkerSlots, WorkerState
 from waypost.telemetry import Event, Telemetry
 
 SILENCE_S = 10.0
 """Seconds without a sign of life, while its supervisor ran, after which a worker is frozen and is killed."""
 LOOK_S = 0.2
+"""Seconds between two looks at workers while one is missing or not ready."""
+CALM_LOOK_S = 0.5
+"""Seconds between two looks at workers that are all ready; one that ends is told of at once."""
 SHORT_LIFE_S = 2.0
 BACKOFF_CAP_S = 5.0
 WORKER_ENV = "WAYPOST_WORKER"
@@ -110,10 +113,14 @@ class Supervisor:
         try:
             while not self._stopping:
                 self._look(announce)
-                if select.select([wake_read], [], [], LOOK_S)[0]:
+                if select.select([wake_read], [], [], CALM_LOOK_S if self._is_calm else LOOK_S)[0]:
                     os.read(wake_read, 4096)
         finally:
             self._stop_children(drain_timeout_s)
+
+    @property
+    def _is_calm(self) -> bool:
+        return all(child.process is not None and child.was_ready for child in self._children)
 
     def _on_stop(self, *_: object) -> None:
         self._stopping = True
@@ -134,8 +141,9 @@ class Supervisor:
                 self._bury(slot, child, now_s)
             if child.process is None and now_s >= child.not_before_s and not self._stopping:
                 self._start(slot, child, now_s)
-        self._kill_frozen(now_s)
-        ready = {each.slot for each in self._worker_slots.present() if each.state is WorkerState.READY}
+        present = self._worker_slots.present()
+        self._kill_frozen(present, now_s)
+        ready = {each.slot for each in present if each.state is WorkerState.READY}
         for slot in ready:
             self._children[slot].was_ready = True
         if len(ready) == len(self._children) and not self._announced:
@@ -174,8 +182,7 @@ class Supervisor:
                 send_to(outbox, PROCESS_ENDED, b"%d" % pid)
                 send_to(outbox, SHARDS_TOPIC)
 
-    def _kill_frozen(self, now_s: float) -> None:
-        present = self._worker_slots.present()
+    def _kill_frozen(self, present: Sequence[Presence], now_s: float) -> None:
         silent_s = self._silence.look(present, now_s)
         for presence in present:
             child = self._children[presence.slot] if presence.slot < len(self._children) else None

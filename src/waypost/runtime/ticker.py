@@ -1,27 +1,85 @@
-"""Tickers: tasks that are repeated by the clock."""
+"""Tickers: tasks that are repeated by the clock, or rest until there is something to do."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
+import time
 from collections.abc import Awaitable, Callable
+from typing import Final
+
+from msgspec import Struct
 
 from waypost.domain.errors import Unavailable
+from waypost.domain.time import SECOND_MS, Instant
+from waypost.ports.changes import Changes
 from waypost.telemetry import Event, Telemetry
 
-Ticker = tuple[str, float, Callable[[], Awaitable[object] | None]]
+
+class Rest(Struct, frozen=True):
+    """The time for which a task need not be called again, though its period is over."""
+
+    longest_s: float
+    """Seconds since the last call ended."""
+    ends_with_news: bool = True
+    """Whether it ends as soon as something is written into the store; it is none where nobody would tell that."""
+
+
+UNTIL_WRITTEN: Final = Rest(30.0)
+"""The rest of what found nothing to do, and will not before something is written; a little of it by the clock alone."""
+ELSEWHERE: Final = Rest(1.0, ends_with_news=False)
+"""The rest of what another process does, until that is asked again."""
+
+_SET_CLOCK_S: Final = 5.0
+"""Seconds until what waits for a time sees that the clock was set."""
+
+
+def until(at: Instant | None, now: Instant) -> Rest:
+    """Return the rest until the time *at*, where nothing is to be done before; None is never."""
+    return Rest(_SET_CLOCK_S if at is None else min(_SET_CLOCK_S, max(0, at - now) / SECOND_MS))
+
+
+Act = Callable[[], Awaitable[Rest | None] | Rest | None]
+"""A task, which may return for how long it can rest."""
+Ticker = tuple[str, float, Act]
 """The name, the period in seconds, and the task."""
 
 
-async def every(period_s: float, act: Callable[[], Awaitable[object] | None], telemetry: Telemetry, name: str) -> None:
-    """Call *act* for ever, *period_s* after the last call ended; a failure is logged and does not end it."""
+async def every(period_s: float, act: Act, telemetry: Telemetry, name: str, changes: Changes | None = None) -> None:
+    """Call *act* for ever, *period_s* after the last call ended, or after the rest that it returned.
+
+    A failure is logged and does not end it. *changes* are those of the store.
+    """
     while True:
-        try:
-            doing = act()
-            if inspect.isawaitable(doing):
-                await doing
-        except Unavailable:
-            pass  # the store reports its outage itself, once; the next tick tries again
-        except Exception as surprise:  # noqa: BLE001 - a ticker must outlive any fault of one tick
-            telemetry.event(Event.STAGE_FAILED, stage=name, error=type(surprise).__name__)
-        await asyncio.sleep(period_s)
+        seen = 0 if changes is None else changes.version
+        rest = await _acted(act, telemetry, name)
+        if rest is None or rest.longest_s <= period_s:
+            await asyncio.sleep(period_s)
+        elif not rest.ends_with_news:
+            await asyncio.sleep(rest.longest_s)
+        elif changes is None:
+            await asyncio.sleep(period_s)
+        else:
+            await _news(changes, seen, period_s, rest.longest_s)
+
+
+async def _news(changes: Changes, seen: int, least_s: float, most_s: float) -> None:
+    """Wait until something was written since *seen*: for so long at least, and at most."""
+    began_s = time.monotonic()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(most_s):
+            await changes.wait(seen)
+    if (waited_s := time.monotonic() - began_s) < least_s:
+        await asyncio.sleep(least_s - waited_s)
+
+
+async def _acted(act: Act, telemetry: Telemetry, name: str) -> Rest | None:
+    try:
+        doing = act()
+        return await doing if inspect.isawaitable(doing) else doing
+    except Unavailable:
+        return None  # the store reports its outage itself, once; the next tick tries again
+    except Exception as surprise:  # noqa: BLE001 - a ticker must outlive any fault of one tick
+        telemetry.event(Event.STAGE_FAILED, stage=name, error=type(surprise).__name__)
+        return None

@@ -22,11 +22,12 @@ from waypost.runtime.lane import LaneLoop
 from waypost.runtime.leasing import LeaseLoop
 from waypost.runtime.parked import ParkedWork
 from waypost.runtime.pulse import Pulse
+from waypost.runtime.releasing import Releasing
 from waypost.runtime.roles import Role
 from waypost.runtime.routing import RouteLoop
 from waypost.runtime.shares import TOPIC as SHARDS_TOPIC
 from waypost.runtime.shares import Shares
-from waypost.runtime.ticker import Ticker, every
+from waypost.runtime.ticker import Rest, Ticker, every
 from waypost.runtime.worker_slots import WorkerSlots, WorkerState
 from waypost.telemetry import Event, Metric
 
@@ -35,6 +36,10 @@ PULSE_S = 0.05
 SHARES_S = 0.5
 ATTEND_S = 1.0
 DEPTH_S = 1.0
+MEASURE_REST_S = 5.0
+"""Seconds between two measurements at most, while nothing is open and nothing is written."""
+CHANGES_S = 0.25
+"""Seconds for which what others wrote may go unnoticed where the store tells nobody."""
 PARKED_S = 5.0
 USE_S = 5.0
 WRITTEN_TOPIC = "written"
@@ -65,6 +70,7 @@ class Worker:
         self._context = context
         self._work = duty_context.work
         self._place = place
+        self._changes = duty_context.changes
         self._measures = duty_context.measures
         self._parked = ParkedWork(context.gates, duty_context.work, context.routing.conditions)
         self._backlog = backlog
@@ -73,6 +79,9 @@ class Worker:
         self._loops: list[LeaseLoop] = list(self._lanes.values()) if self._delivers else []
         if context.routes is not None and Role.ROUTER in place.roles:
             self._loops += [RouteLoop(lane, context, context.routes) for lane in Lane]
+        self._releasing = Releasing(
+            context, duty_context.work, self._parked, self._loops, duty_context.changes, duty_context.quiet_until
+        )
         self._shares = Shares(place.ownership, place.worker_slots, place.peers, context.telemetry, self._shards_came)
         self._duties = Duties(context, duty_context, place.ownership, self._expanded)
         self._nobody_delivers = False
@@ -150,14 +159,16 @@ class Worker:
             lag = LagWatch(self._work, self._context.clock, self._context.telemetry)
             tickers.append(("lag", LAG_S, lag.measure))
             tickers.append(("pulse", PULSE_S, self._pulse.beat))
-            tickers.append(("timer", self._context.timer.period_s, self._release))
+            tickers.append(("timer", self._context.timer.period_s, self._releasing.release))
             tickers.append(("shares", SHARES_S, self._balance))
             tickers.append(("parked", PARKED_S, self._parked.expect))
         else:
             tickers.append(("attend", ATTEND_S, self._attend))
+        if self._changes is not None and not (self._delivers and self._context.timer.period_s <= CHANGES_S):
+            tickers.append(("changes", CHANGES_S, self._changes.look))
         tickers += self._duties.tickers(self._place.roles)
         telemetry = self._context.telemetry
-        return [every(period_s, act, telemetry, name) for name, period_s, act in tickers]
+        return [every(period_s, act, telemetry, name, self._changes) for name, period_s, act in tickers]
 
     def _listen_to_peers(self) -> None:
         def shards_moved(_: bytes) -> None:
@@ -166,15 +177,21 @@ class Worker:
                 self._balancing = asyncio.ensure_future(self._balance())
 
         def work_came(lanes: bytes) -> None:
+            self._others_wrote()
             for lane in lanes.decode().split(","):
                 self.wake(Lane(lane))
 
         def something_written(_: bytes) -> None:
+            self._others_wrote()
             self._duties.written()
 
         self._place.peers.on(SHARDS_TOPIC, shards_moved)
         self._place.peers.on(WORK_TOPIC, work_came)
         self._place.peers.on(WRITTEN_TOPIC, something_written)
+
+    def _others_wrote(self) -> None:
+        if self._changes is not None:
+            self._changes.note()
 
     async def _balance(self) -> None:
         with contextlib.suppress(Unavailable):  # the store reports its outage, once; the next tick tries again
@@ -220,25 +237,13 @@ class Worker:
             self._state = WorkerState.DEGRADED if self._place.store_fault() else WorkerState.READY
         self._place.worker_slots.beat(self._place.slot, self._state, self._context.clock.monotonic())
 
-    async def _release(self) -> None:
-        """Release what is due, and of what is parked as much as there is room for."""
-        gates = self._context.gates
-        lifted = await self._parked.lifted()
-        released = await self._work.promote_due(self._context.clock.now(), self._context.timer.page, lifted)
-        if released:
-            self._wake_all()
-        elif lifted and released is not None:
-            self._parked.nothing_came(lifted)
-        if await gates.release_rated(self._work, self._context.clock.now()):
-            self._wake_all()
-        for loop in self._loops:
-            loop.look_again()
-
-    async def _measure(self) -> None:
+    async def _measure(self) -> Rest | None:
         """Publish depths and what was attempted; count the backlog, and wake a lane that missed the word."""
         telemetry = self._context.telemetry
+        rest = self._releasing.rest(MEASURE_REST_S)
         for lane, delivering in self._lanes.items():
             depth = await self._work.depth(lane)
+            rest = None if depth else rest
             telemetry.gauge(Metric.DEPTH, depth, lane=lane)
             delivering.publish()
             for loop in self._loops:
@@ -250,6 +255,7 @@ class Worker:
             telemetry.gauge(Metric.IN_FLIGHT, in_flight, credential=str(credential))
         for credential, limit in self._context.gates.limits().items():
             telemetry.gauge(Metric.IN_FLIGHT_LIMIT, limit, credential=str(credential))
+        return None if waiting else rest
 
     async def _measure_use(self) -> None:
         """Publish how much is used of what is limited: connections, the disk."""

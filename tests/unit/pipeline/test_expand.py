@@ -190,7 +190,7 @@ def test_a_slow_job_is_not_cut_into_more_pieces_than_ids_can_name(rate: int, por
 async def test_a_job_with_a_rate_does_not_hold_another() -> None:
     jobs = Endless(10, None)
     expanded = await expand(jobs, Paces(), Failures(), Instant(0))  # type: ignore[arg-type]  # what expand needs of the port
-    assert expanded == Expanded(5_000, moved=True)
+    assert expanded == Expanded(5_000, moved=True, running=2)
     assert jobs.enqueued == [0, 5_000]
 
 
@@ -202,8 +202,8 @@ async def test_a_whole_list_is_walked_in_steps() -> None:
     made: BulkJob = await created(bench, job(registry=None))
     await bench.bulk.add(made.app, made.id, [Recipient(UserId(f"u{n:03}")) for n in range(40)])
     await bench.bulk.order(made.app, made.id, JobOrder.START, bench.now)
-    assert await expand(bench.bulk, Paces(), Failures(), bench.now) == Expanded(40, moved=True)
-    assert await expand(bench.bulk, Paces(), Failures(), bench.now) == Expanded(0, moved=False)
+    assert await expand(bench.bulk, Paces(), Failures(), bench.now) == Expanded(40, moved=True, running=1)
+    assert await expand(bench.bulk, Paces(), Failures(), bench.now) == Expanded(0, moved=False, running=1)
     lease = await leased(bench)
     assert len(lease.items) == 40
     assert await bench.settle(lease, *(taken(item, bench.now) for item in lease.items)) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -53,7 +54,7 @@ async def done(duties: Duties, name: str) -> None:
     """One round of a duty."""
     (act,) = (act for named, _, act in duties.tickers(frozenset(Role)) if named == name)
     doing = act()
-    assert doing is not None
+    assert inspect.isawaitable(doing)
     await doing
 
 

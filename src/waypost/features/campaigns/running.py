@@ -23,21 +23,24 @@ from waypost.features.campaigns.jobs import align, begin_step, counts_of, record
 from waypost.features.parts import Ground
 from waypost.pipeline.sweep import PAGE
 from waypost.ports.bulk import JobRecord
+from waypost.runtime.ticker import UNTIL_WRITTEN, Rest
 from waypost.telemetry import Event
 
 TEND_S: Final = 0.5
 _OVER: Final = frozenset({JobState.FINISHED, JobState.CANCELLED})
 
 
-async def tend(ground: Ground) -> None:
+async def tend(ground: Ground) -> Rest | None:
     """Take every open campaign on; where one fails it is paused, and the others go on."""
-    for campaign in await ground.store.campaigns.open():
+    found = await ground.store.campaigns.open()
+    for campaign in found:
         try:
             await tend_one(ground, campaign)
         except Unavailable:
             raise
         except Exception as surprise:  # noqa: BLE001 - whatever is wrong with one must not stop the others
             await _stop(ground, campaign, f"its step ended with {type(surprise).__name__}")
+    return None if found else UNTIL_WRITTEN
 
 
 async def tend_one(ground: Ground, campaign: Campaign) -> None:

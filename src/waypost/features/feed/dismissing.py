@@ -18,6 +18,7 @@ from waypost.domain.time import DAY_MS, Instant, later
 from waypost.features.feed.inapp import dismissing
 from waypost.features.parts import Ground
 from waypost.ports.work import NewNotification
+from waypost.runtime.ticker import UNTIL_WRITTEN, Rest
 from waypost.stores.sql.notification_reads import UserReads
 
 CALLER: Final = CallerId("waypost:feed")
@@ -38,16 +39,17 @@ _SHOWN: Final = frozenset({PUSH, CHANNEL})
 WHY: Final = "read on another device"
 
 
-async def tell_reads(ground: Ground) -> None:
+async def tell_reads(ground: Ground) -> Rest | None:
     """Tell the devices of users what was read elsewhere, and take back what of it was not sent yet; may be repeated."""
     if not dismissing(ground.config):
-        return
+        return UNTIL_WRITTEN
     for _ in range(PAGES_AT_ONCE):
         page = await ground.store.notification_reads.pending(USERS_AT_ONCE)
         if page:
             await _tell(ground, page)
         if len(page) < USERS_AT_ONCE:
-            return
+            return UNTIL_WRITTEN
+    return None
 
 
 async def _tell(ground: Ground, page: Sequence[UserReads]) -> None:

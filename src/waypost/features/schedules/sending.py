@@ -25,6 +25,7 @@ from waypost.features.schedules.settings import ScheduleSettings
 from waypost.pipeline.intake import Caller
 from waypost.pipeline.submitted import Made, made_of
 from waypost.pipeline.zones import zones_of
+from waypost.runtime.ticker import Rest, until
 from waypost.telemetry import Event
 
 PAGE: Final = 200
@@ -35,11 +36,13 @@ _submission: Final = msgspec.json.Decoder(Submission)
 _bulk: Final = msgspec.json.Decoder(BulkSubmission)
 
 
-async def send_due(ground: Ground) -> None:
+async def send_due(ground: Ground) -> Rest | None:
     """Submit what is due, page by page, until nothing is."""
-    now = ground.clock.now()
+    now, found = ground.clock.now(), False
     async for page in ground.store.schedules.due(now, PAGE):
+        found = True
         await _send_page(ground, [each for each in page if each.app in ground.config.apps], now)
+    return None if found else until(await ground.store.schedules.next_due(), now)
 
 
 async def _send_page(ground: Ground, page: Sequence[Schedule], now: Instant) -> None:

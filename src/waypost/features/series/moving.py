@@ -23,6 +23,7 @@ from waypost.features.parts import Ground
 from waypost.pipeline.intake import Caller
 from waypost.pipeline.submitted import Made, made_of
 from waypost.pipeline.zones import zones_of
+from waypost.runtime.ticker import Rest, until
 from waypost.telemetry import Event
 
 PAGE: Final = 200
@@ -37,11 +38,13 @@ _Versions = dict[_Version, Series]
 _Zones = Mapping[tuple[AppId, UserId], ChosenZone]
 
 
-async def move_due(ground: Ground) -> None:
+async def move_due(ground: Ground) -> Rest | None:
     """Move on every member whose step is due, page by page, until none is."""
-    now = ground.clock.now()
+    now, found = ground.clock.now(), False
     async for page in ground.store.series.due(now, PAGE):
+        found = True
         await _move_page(ground, [each for each in page if each.app in ground.config.apps], now)
+    return None if found else until(await ground.store.series.next_due(), now)
 
 
 async def _move_page(ground: Ground, page: Sequence[Member], now: Instant) -> None:

@@ -10,6 +10,7 @@ from typing import TypeVar
 from waypost.domain.time import Instant
 from waypost.ports.clock import Clock
 from waypost.stores.sql.added import AddedTable
+from waypost.stores.sql.changes import StoreChanges, mark_of
 from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.engine import Engine
 from waypost.stores.sql.engines import engine_of
@@ -29,7 +30,16 @@ _READERS = 2
 class Database:
     """The database: writes go through ``commits``; reads through ``read``, each one statement or a page of a walk."""
 
-    def __init__(self, engine: Engine, settings: SqlSettings, *, clock: Clock, telemetry: Telemetry) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        settings: SqlSettings,
+        *,
+        clock: Clock,
+        telemetry: Telemetry,
+        looks_every_s: float = 0.0,
+    ) -> None:
+        """Open it; where a look for what others wrote is a round trip, there is one in *looks_every_s* at most."""
         self.engine = engine
         self.settings = settings
         self.telemetry = telemetry
@@ -38,6 +48,9 @@ class Database:
         """The reader on the event loop, for reads proven short, where a read is no round trip."""
         self.clock = clock
         self.commits = GroupCommit(self._writer, settings, clock=clock, telemetry=telemetry)
+        self.changes = StoreChanges(self._mark, looks_every_s if engine.is_remote else 0.0)
+        self.commits.on_commit = self.changes.note
+        self.commits.on_state_change(self.changes.store_changed)
         self._readers = ReadPool("reader", _READERS, self._read, telemetry)
         self._router = ReadPool("router", 1, self._read, telemetry)
         self._local = threading.local()
@@ -71,6 +84,14 @@ class Database:
             raise self._refusal_of(error) from error
         self.telemetry.observe(Metric.STORE_SECONDS, time.monotonic() - started, query=name_of(query))
         return found
+
+    async def _mark(self) -> object:
+        if self.loop_reader is None:
+            return await self.read_to_route(mark_of)
+        try:  # not measured as a query: that would cost more than it does
+            return mark_of(self.loop_reader)
+        except Exception as error:
+            raise self._refusal_of(error) from error
 
     def measure(self) -> None:
         """Tell how busy the connections are that read."""

@@ -84,6 +84,8 @@ class GroupCommit:
         self._thread = threading.Thread(target=self._run, name="waypost-writer", daemon=True)
         self.state = StoreState.OK
         self._look()
+        self.on_commit: Callable[[], None] = lambda: None
+        """Called on the event loop after each commit, before anybody is answered."""
         self.fence: Fence = lambda _: None
         """The function by which each transaction asks for the shards that are still this process's."""
 
@@ -315,6 +317,7 @@ class GroupCommit:
         self, answers: Sequence[_Answer], seconds: float, operations: int, took: Sequence[tuple[str, float]]
     ) -> None:
         """Answer a commit's operations, the one time that it wakes the loop."""
+        self.on_commit()
         for future, result in answers:
             if future.done():
                 continue

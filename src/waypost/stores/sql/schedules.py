@@ -37,6 +37,7 @@ WHERE app = ? AND name = ? AND version = ?
 """
 _FIND: Final = "SELECT body FROM schedule WHERE app = ? AND name = ?"
 _LIST: Final = "SELECT body FROM schedule WHERE app = ? AND name > ? ORDER BY name LIMIT ?"
+_NEXT_DUE: Final = "SELECT min(due_at) FROM schedule"
 _DUE: Final = """\
 SELECT body, due_at, app, name FROM schedule
 WHERE due_at <= ? AND (due_at, app, name) > (?, ?, ?) ORDER BY due_at, app, name LIMIT ?
@@ -84,6 +85,11 @@ class SqlSchedules:
         while rows := await self._fetch(_DUE, (now, *place, n)):
             place = rows[-1][1:]
             yield readable(_decode, rows)
+
+    async def next_due(self) -> Instant | None:
+        """Find when the next one is due; None where none is."""
+        ((at,),) = await self._fetch(_NEXT_DUE, ())
+        return None if at is None else Instant(at)
 
     async def remove(self, app: AppId, name: str) -> bool:
         """Remove a schedule; False where there is none."""

@@ -73,6 +73,7 @@ _FIND: Final = "SELECT body FROM series_member WHERE app = ? AND name = ? AND us
 _MEMBERS: Final = """\
 SELECT body FROM series_member WHERE app = ? AND name = ? AND user_id > ? ORDER BY user_id LIMIT ?
 """
+_NEXT_DUE: Final = "SELECT min(due_at) FROM series_member"
 _DUE: Final = """\
 SELECT body, due_at, app, name, user_id FROM series_member
 WHERE due_at <= ? AND (due_at, app, name, user_id) > (?, ?, ?, ?)
@@ -190,6 +191,11 @@ class SqlSeries:
         while rows := await self._rows(_DUE, (now, *place, n)):
             place = rows[-1][1:]
             yield readable(_member, rows)
+
+    async def next_due(self) -> Instant | None:
+        """Find when the next one is due; None where none is."""
+        ((at,),) = await self._rows(_NEXT_DUE, ())
+        return None if at is None else Instant(at)
 
     async def exit_by_event(self, app: AppId, user_id: UserId, event: str) -> None:
         """Tell the user's series of an event; who does so in a transaction of their own calls ``hear`` there."""

@@ -133,11 +133,13 @@ async def open_store(
     tables: Sequence[AddedTable] = (),
     with_devices: bool = True,
     may_be_away: bool = False,
+    looks_every_s: float = 0.0,
 ) -> Store:
     """Bring the database to today's schema, with *tables* of features, and open it; StorageBroken where that fails.
 
     One that *may_be_away* is opened all the same, and brought to its schema when it is back. Not *with_devices*, the
     registry is kept elsewhere: recipients of bulk lists are leased without their devices.
+    *looks_every_s*: see Database.
     """
     engine = engine_of(settings)
     try:
@@ -145,7 +147,7 @@ async def open_store(
     except Unavailable as away:
         if not may_be_away or away.code is not ErrorCode.STORAGE_AWAY:
             raise
-    database = Database(engine, settings, clock=clock, telemetry=telemetry)
+    database = Database(engine, settings, clock=clock, telemetry=telemetry, looks_every_s=looks_every_s)
     database.commits.start()
     joined = await engine.join(peers, database.commits.report)
     database.commits.fence = joined.fence

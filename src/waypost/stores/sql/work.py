@@ -32,7 +32,8 @@ from waypost.stores.sql.fresh_from import FreshFrom
 from waypost.stores.sql.lease import open_in
 from waypost.stores.sql.lease_table import LeaseTable
 from waypost.stores.sql.left_alone import LeftAlone
-from waypost.stores.sql.promote import PromotionRequest, Room, find_due, parked_under
+from waypost.stores.sql.next_due import NextDue
+from waypost.stores.sql.promote import DueWork, PromotionRequest, Room, find_due, parked_under
 from waypost.stores.sql.settlements import NO_LEASE, Settlements
 from waypost.stores.sql.state import StoreState
 from waypost.stores.sql.transaction import Transaction
@@ -64,6 +65,7 @@ class SqlWork:
         self._pieces = Pieces(database, with_devices=with_devices)
         self._tail = database.engine.tail()
         self._due_from = DueFrom(database)
+        self._next_due = NextDue(database)
         self._left_alone = LeftAlone(database)
         note = self._note_arrivals if database.engine.is_remote else None
         self._accept = accept_kind(database.settings.dedup_partition_h, note)
@@ -126,19 +128,39 @@ class SqlWork:
             if not self._leasing:
                 return 0
             since = await self._due_from.place(now, records=_RECORDER in self._leasing)
-            wanted = PromotionRequest(self._leasing, now, n, self._rooms(), lifted, self._is_passed_over, since)
-            with self._lease_table.watching() as touched:
-                due = await self._database.read_to_lease(lambda connection: find_due(connection, wanted))
-            self._last_due |= due.last
-            self._left_alone.add(due.newer)
-            if touched:
-                due = due.without(touched)
-            for item in due.items:
-                self._lease_table.release(item)
-        await self._settlements.end(due)
+            if lifted or not await self._is_nothing_due(now, since):
+                due = await self._release_due(now, n, lifted, since)
+            else:
+                due = None
+        if due is not None:
+            await self._settlements.end(due)
         if _RECORDER in self._leasing:
             await self._fresh_from.record(now)
-        return due.entries
+        return 0 if due is None else due.entries
+
+    async def _is_nothing_due(self, now: Instant, since: Instant) -> bool:
+        """Tell whether nothing in the store is due *now*, in anybody's hands or not."""
+        await self._database.changes.look()
+        if self._next_due.is_later(now, since):
+            return True
+        await self._next_due.read(since, self._database.changes.version)
+        return self._next_due.is_later(now, since)
+
+    async def _release_due(self, now: Instant, n: int, lifted: Mapping[str, int], since: Instant) -> DueWork:
+        wanted = PromotionRequest(self._leasing, now, n, self._rooms(), lifted, self._is_passed_over, since)
+        with self._lease_table.watching() as touched:
+            due = await self._database.read_to_lease(lambda connection: find_due(connection, wanted))
+        self._last_due |= due.last
+        self._left_alone.add(due.newer)
+        if touched:
+            due = due.without(touched)
+        for item in due.items:
+            self._lease_table.release(item)
+        return due
+
+    def quiet_until(self) -> Instant | None:
+        """Return the time before which nothing is due, if nothing is written; None where that is not known."""
+        return self._next_due.at
 
     async def conditions(self) -> frozenset[str]:
         """See Work."""

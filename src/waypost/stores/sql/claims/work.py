@@ -40,6 +40,7 @@ from waypost.stores.sql.due_from import DueFrom
 from waypost.stores.sql.fresh_from import FreshFrom
 from waypost.stores.sql.lease import open_in
 from waypost.stores.sql.left_alone import LeftAlone
+from waypost.stores.sql.next_due import NextDue
 from waypost.stores.sql.outbox.entries import write_arrivals, write_scheduled
 from waypost.stores.sql.outbox.relaying import Relay
 from waypost.stores.sql.settlements import intends
@@ -90,6 +91,7 @@ class ClaimedWork:
         self._began_s = clock.monotonic()
         self._leasing = asyncio.Lock()
         self._due_from = DueFrom(store.database)
+        self._next_due = NextDue(store.database)
         self._left_alone = LeftAlone(store.database)
         self._fresh_from = FreshFrom(store.database, self._tail, self._leasing)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -144,18 +146,27 @@ class ClaimedWork:
             await self._fresh_from.record(now)
             await self._waiting_from.record(now)
         since = await self._due_from.place(now, records=_RECORDER in shards)
+        await self._database.changes.look()
+        if not lifted and self._next_due.is_later(now, since):
+            return 0
+        seen = self._database.changes.version
         timer = Timer(now, n, shards, tuple(lifted.items()), self._outbox is not None, self._clean_among, since)
         due, members = await self._database.read_to_lease(lambda connection: is_something_due(connection, timer))
         if self._clean_among - members:
             self._tail.begin_again()
         if not due:
             self._clean_among = members
+            await self._next_due.read(since, seen)
             return 0
         released = await asyncio.shield(self._database.commits.submit(RELEASE, timer, n))
         self._clean_among = members
         if released.added or released.freed:
             self.tell(Lane)
         return released.added
+
+    def quiet_until(self) -> Instant | None:
+        """Return the time before which nothing is due, if nothing is written; None where that is not known."""
+        return self._next_due.at
 
     async def conditions(self) -> frozenset[str]:
         """See Work."""

@@ -1,0 +1,82 @@
+"""Releasing: the timer of a worker, which looks for what is due and what may come back; and when it can rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from waypost.domain.breaker import BreakerState
+from waypost.domain.notification import Lane
+from waypost.domain.time import SECOND_MS, Instant
+from waypost.ports.changes import Changes
+from waypost.ports.work import Work
+from waypost.runtime.delivery_context import DeliveryContext
+from waypost.runtime.gates import Gates
+from waypost.runtime.leasing import LeaseLoop
+from waypost.runtime.parked import ParkedWork
+from waypost.runtime.ticker import Rest
+
+CALM_S: Final = 0.25
+"""Seconds that a process which has nothing in hand rests at most: so late it sees that its clock was set, and what was
+written by somebody who tells nobody."""
+CALM: Final = Rest(CALM_S)
+
+
+class Releasing:
+    """The timer of a worker."""
+
+    def __init__(
+        self,
+        context: DeliveryContext,
+        work: Work,
+        parked: ParkedWork,
+        loops: Sequence[LeaseLoop],
+        changes: Changes | None,
+        quiet_until: Callable[[], Instant | None],
+    ) -> None:
+        """Create it; *quiet_until* tells before when a release finds nothing, if nothing is written until then."""
+        self._context = context
+        self._work = work
+        self._parked = parked
+        self._loops = loops
+        self._changes = changes
+        self._quiet_until = quiet_until
+
+    async def release(self) -> Rest | None:
+        """Release what is due, and of what is parked as much as there is room for."""
+        if self._changes is not None:
+            await self._changes.look()
+        gates = self._context.gates
+        lifted = await self._parked.lifted()
+        released = await self._work.promote_due(self._context.clock.now(), self._context.timer.page, lifted)
+        if released:
+            self._wake_all()
+        elif lifted and released is not None:
+            self._parked.nothing_came(lifted)
+        if await gates.release_rated(self._work, self._context.clock.now()):
+            self._wake_all()
+        for loop in self._loops:
+            loop.look_again()
+        return None if released or lifted else self.rest(CALM_S)
+
+    def rest(self, most_s: float) -> Rest | None:
+        """Return the rest until something is due, *most_s* at most; None where something is going on."""
+        until = self._quiet_until()
+        if until is None or self._context.settler.is_full or not is_calm(self._context.gates):
+            return None
+        return Rest(min(most_s, (until - self._context.clock.now()) / SECOND_MS))
+
+    def _wake_all(self) -> None:
+        for loop in self._loops:
+            loop.wake()
+
+
+def is_calm(gates: Gates) -> bool:
+    """Tell whether nothing is in flight, and nothing waits for a provider: for its limit, or its breaker."""
+    return all(
+        not gate.circuit.in_flight
+        and gate.circuit.state is not BreakerState.OPEN
+        and (gate.rate is None or not gate.rate.waiting.is_looked_for)
+        and all(scope.state is not BreakerState.OPEN for scope in gates.open_scopes(credential))
+        for credential, gate in gates.of(Lane.NORMAL).items()
+    )
