@@ -136,8 +136,8 @@ class Rule(Struct, frozen=True):
     """The judge of each address without a final verdict; None lets it pass."""
     add: Callable[[Question, Sequence[Candidate]], Iterable[Candidate]] | None = None
     """The addresses that it adds to those not left out so far, before it judges."""
-    concerns: Callable[[Question], bool] | None = None
-    """Whether it has anything to say for a notification; None where it may have for each."""
+    concerns: Callable[[Notification], bool] | None = None
+    """Whether it has anything to say of a notification that is routed for the first time; None: it may always have."""
     judges_alike: bool = False
     """Whether all devices of a platform, use and state are alike to it, where neither names nor channels were given."""
 
@@ -190,10 +190,11 @@ class RoutingTable:
         self.conditions = frozenset(condition_of(name) for name in (SEND_AT, *(rule.name for rule in rules)))
         """The conditions under which rules put off: no gate lifts them, each ends at its time."""
         self._rules = rules
-        self._special = [rule.concerns for rule in rules if rule.concerns is not None]
-        self._usual = _stages_of([rule for rule in rules if rule.concerns is None])
-        """The rules that have something to say of every notification."""
-        self._judges_alike = len(self._usual) == 1 and all(rule.judges_alike for rule in self._usual[0].judges)
+        self._stages = _stages_of(rules)
+        usual = _stages_of([rule for rule in rules if rule.concerns is None])
+        self._concerns = [rule.concerns for rule in rules if rule.concerns is not None]
+        self._judges_alike = len(usual) == 1 and all(rule.judges_alike for rule in usual[0].judges)
+        """Whether all devices of a kind are alike to the rules that are left where none of the others is concerned."""
         self._decided: dict[_Likeness, Candidate | None] = {}
         """What all rules that judge alike say of a device, as of the first that was alike; None leaves it out."""
         self._renderers = renderers
@@ -229,40 +230,30 @@ class RoutingTable:
 
         A device is looked up each time: its new token is used, and one that is gone or another's gets nothing.
         """
-        question = self._question(notification, recipient, now, again)
         rulings: list[Ruling] = []
-        return Routed(self._judged(question, self._stages(question), rulings), rulings)
+        return Routed(self._judged(self._question(notification, recipient, now, again), rulings), rulings)
 
     def targets(self, notification: Notification, recipient: Recipient, now: Instant) -> Sequence[Candidate]:
         """Decide where *notification* goes, as ``route`` does that also tells why.
 
         Most go to all devices, of which those that are alike are judged once for all.
         """
-        question = self._question(notification, recipient, now, ())
-        stages = self._stages(question)
         content = notification.content
-        is_plain = self._judges_alike and not question.chosen and not content.channels and content.to is None
-        if not is_plain or stages is not self._usual:
-            return self._judged(question, stages, [])
+        is_plain = self._judges_alike and content.to is None and not content.channels
+        if not is_plain or any([concerns(notification) for concerns in self._concerns]):
+            return self.route(notification, recipient, now).targets
         found: list[Candidate] = []
-        app, wanted, known = notification.app, question.token_use, self._decided
+        app, wanted, known = notification.app, token_use_of(content), self._decided
         for device in recipient.devices:
             alike = (app, wanted, device.platform, device.token_use, device.active)
             if alike not in known:
-                only = replace(question, recipient=Recipient((device,)))
-                known[alike] = next(iter(self._judged(only, stages, [])), None)
+                targets = self.route(notification, Recipient((device,)), now).targets
+                known[alike] = targets[0] if targets else None
             decided = known[alike]
             if decided is not None:
                 way = decided.channel, decided.verdict, decided.credential
                 found.append(Candidate(device.device_id, device, *way))
         return found
-
-    def _stages(self, question: Question) -> Sequence[_Stage]:
-        """Put together the rules that concern *question*."""
-        for concerns in self._special:
-            if concerns(question):
-                return _stages_of([rule for rule in self._rules if rule.concerns is None or rule.concerns(question)])
-        return self._usual
 
     def _question(
         self, notification: Notification, recipient: Recipient, now: Instant, again: Collection[DeviceId]
@@ -280,10 +271,10 @@ class RoutingTable:
             DEVICE_MOVED if again else DEVICE_NOT_FOUND,
         )
 
-    def _judged(self, question: Question, stages: Sequence[_Stage], rulings: list[Ruling]) -> Sequence[Candidate]:
-        """Ask the rules of *stages*; what they say is added to *rulings*."""
+    def _judged(self, question: Question, rulings: list[Ruling]) -> Sequence[Candidate]:
+        """Ask the rules; what they say is added to *rulings*."""
         targets: list[Candidate] = []
-        for stage in stages:
+        for stage in self._stages:
             if stage.add is not None:
                 targets += stage.add(question, targets)
             targets = [it for each in targets if (it := _judged(question, each, stage.judges, rulings)) is not None]

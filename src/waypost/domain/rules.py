@@ -33,7 +33,7 @@ def _addresses(question: Question, there: Sequence[Candidate]) -> Iterable[Candi
 
 
 def _chosen(question: Question, candidate: Candidate) -> Verdict | None:
-    return None if candidate.name in question.chosen else LeftOut(NOT_CHOSEN)
+    return LeftOut(NOT_CHOSEN) if question.chosen and candidate.name not in question.chosen else None
 
 
 def _active(question: Question, candidate: Candidate) -> Verdict | None:
@@ -80,7 +80,7 @@ def _credential(question: Question, candidate: Candidate) -> Verdict | None:
 
 RULES = (
     Rule("addresses", add=_addresses),
-    Rule("chosen", _chosen, concerns=lambda question: bool(question.chosen)),
+    Rule("chosen", _chosen, concerns=lambda notification: bool(notification.device_ids)),
     Rule("active", _active, judges_alike=True),
     Rule("token_use", _token_use, judges_alike=True),
     Rule("platform", _served, judges_alike=True),

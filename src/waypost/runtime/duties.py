@@ -20,8 +20,10 @@ from waypost.domain.time import DAY_MS, Instant, later
 from waypost.pipeline.age import NOTHING, DeviceAges, age
 from waypost.pipeline.erase import erase
 from waypost.pipeline.expand import Failures, Paces, expand
+from waypost.pipeline.report import PAGE as REPORTED_PAGE
 from waypost.pipeline.report import READER, report
 from waypost.pipeline.sweep import Stores, sweep
+from waypost.pipeline.tail import PAGE as READ_PAGE
 from waypost.pipeline.tail import Reader, tail
 from waypost.ports.bulk import Bulk
 from waypost.ports.changes import Changes
@@ -185,7 +187,10 @@ class Duties:
     async def _report(self) -> Rest | None:
         """Tell the registry what was settled."""
         context = self._duty_context
-        while (page := await report(context.journal, context.devices, context.deletes_dead)).rows:
+        is_full = True
+        while is_full:
+            page = await report(context.journal, context.devices, context.deletes_dead)
+            is_full = page.rows == REPORTED_PAGE
             if page.evicted:
                 self._context.telemetry.event(Event.TOKENS_EVICTED, count=page.evicted)
                 self._context.telemetry.count(Metric.EVICTED, page.evicted)
@@ -197,7 +202,7 @@ class Duties:
 
     async def _read(self, reader: Reader) -> Rest | None:
         """Tell a reader of the journal what is new; where it fails, the others go on."""
-        while not self._stopping and await tail(self._duty_context.journal, reader):
+        while not self._stopping and await tail(self._duty_context.journal, reader) == READ_PAGE:
             pass
         return UNTIL_WRITTEN
 

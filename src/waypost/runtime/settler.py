@@ -13,7 +13,7 @@ from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.domain.ids import NotificationId, format_id
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.progress import Stale
-from waypost.domain.settlement import Change, Dead, Forget, Parked, Settlement
+from waypost.domain.settlement import Change, Dead, Forget, Parked, Sent, Settlement
 from waypost.ports.pressure import CALM, Pressure
 from waypost.ports.work import Lease, Leases, Settled
 from waypost.runtime.dispatch import Dispatch
@@ -162,7 +162,10 @@ class Settler:
             for change in each.changes:
                 if self._tells_each and (each.notification.id, change.n) not in stale:
                     self._say_settled(each.notification, change)
-                counts[each.notification.app, type(change.settlement)] += 1
+                kind = type(change.settlement)
+                counts[each.notification.app, kind] += 1
+                if kind is Sent:
+                    continue
                 match change.settlement:
                     case Parked(condition):
                         conditions.add(condition)

@@ -31,7 +31,7 @@ MOST_SOCKETS = 50
 """The most sockets of one credential in a process: all its pools, and connections that only end what they have."""
 
 
-Request = tuple[str, bytes, Callable[[Result], None]]
+Request = tuple[str, bytes, bytes, Callable[[Result], None]]
 
 
 class ApnsGateway:
@@ -49,14 +49,14 @@ class ApnsGateway:
         self, kind: Kind, path: str, head: bytes, body: bytes, until: Until, ended: Callable[[Result], None]
     ) -> None:
         """Push to *path*; *head* is the header block that follows it."""
-        self.request_all(kind, [(path, body, ended)], head, until)
+        self.request_all(kind, [(path, head, body, ended)], until)
 
-    def request_all(self, kind: Kind, requests: Sequence[Request], head: bytes, until: Until) -> None:
-        """Push several requests, each a path, a body and what is told how it ended, under the same *head*."""
+    def request_all(self, kind: Kind, requests: Sequence[Request], until: Until) -> None:
+        """Push several requests: each a path, the header block that follows, a body, and what is told how it ended."""
         before = self._head
         blocks = [
             (b"".join((before, path_field(path), sized(len(body)), head)), body, ended)
-            for path, body, ended in requests
+            for path, head, body, ended in requests
         ]
         self._pools[kind].request_all(blocks, until.deadline, until.answer_by)
 

@@ -161,21 +161,31 @@ class ApnsSender:
         now = self._clock.now()
         patience = until(self._loop.time())
         jwt = self._identity.jwt_at(now)
+        requests: dict[Kind, list[Request]] = {}
+        """The requests to devices of the app's own environment, which are most: they go out together."""
         for message, deliveries in told_alike(batch):
             rendering = self._rendered(message, now)
             shared = None if isinstance(rendering, Refused) else _Shared(message.kind, rendering)
-            sendings: list[_Sending] = []
+            head = b"" if shared is None else self._authorization(jwt) + shared.head
+            notification_id, body = None, b""
             for delivery in deliveries:
                 refusal = rendering if isinstance(rendering, Refused) else _malformed(delivery)
                 if refusal is not None:
                     self._loop.call_soon(report, delivery, refusal)
-                elif shared is not None:
-                    sending = _Sending(delivery, report, shared, jwt, patience)
-                    if self._foreign and delivery.address.token in self._foreign:
-                        sending.foreign = True
-                    sendings.append(sending)
-            if shared is not None:
-                self._request_all(sendings, shared, jwt, patience)
+                if refusal is not None or shared is None:
+                    continue
+                sending, address = _Sending(delivery, report, shared, jwt, patience), delivery.address
+                if self._foreign and address.token in self._foreign:
+                    sending.foreign = True
+                if sending.foreign or not isinstance(address, Device):
+                    self._request(sending)
+                    continue
+                if delivery.id != notification_id:
+                    notification_id, body = delivery.id, named(shared.body, delivery.id)
+                request = (f"/3/device/{address.token}", head, body, partial(self._ended, sending))
+                requests.setdefault(shared.kind, []).append(request)
+        for kind, own in requests.items():
+            self._gateways[False].request_all(kind, own, patience)
 
     def render(self, delivery: Delivery) -> Rendered:
         """Show what ``send`` would put on the wire, without path and authorization."""
@@ -213,22 +223,6 @@ class ApnsSender:
             return f"{self._settings.topic} (broadcast)"
         push_type = push_type_of(delivery.message.content, delivery.message.kind)
         return self._topics[delivery.address.token in self._foreign, push_type]
-
-    def _request_all(self, sendings: Sequence[_Sending], shared: _Shared, jwt: str, patience: Until) -> None:
-        """Put on the wire what has the same message; devices of the app's own environment together."""
-        head = self._authorization(jwt) + shared.head
-        notification_id, body = None, b""
-        own: list[Request] = []
-        for one in sendings:
-            delivery = one.delivery
-            if one.foreign or not isinstance(delivery.address, Device):
-                self._request(one)
-                continue
-            if delivery.id != notification_id:
-                notification_id, body = delivery.id, named(shared.body, delivery.id)
-            own.append((f"/3/device/{delivery.address.token}", body, partial(self._ended, one)))
-        if own:
-            self._gateways[False].request_all(shared.kind, own, head, patience)
 
     def _request(self, one: _Sending) -> None:
         shared, address = one.shared, one.delivery.address

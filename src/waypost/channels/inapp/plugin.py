@@ -32,9 +32,10 @@ def _content_faults(content: Content, kind: Kind) -> list[Fault]:
 
 def _feed(question: Question, there: Sequence[Candidate]) -> Iterable[Candidate]:
     """Add the feed of the user where the notification names it and the app has one."""
-    if CHANNEL not in question.credentials:
+    notification = question.notification
+    if not _names_feed(notification.content.channels) or CHANNEL not in question.credentials:
         return ()
-    return (Candidate(FEED, Feed(question.notification.user_id), CHANNEL),)
+    return (Candidate(FEED, Feed(notification.user_id), CHANNEL),)
 
 
 def _names_feed(steps: Sequence[ChannelStep]) -> bool:
@@ -49,6 +50,6 @@ PLUGIN: Final = SenderPlugin(
     build=_build,
     content_check=_content_faults,
     rate=None,
-    rules=(Rule("feed", add=_feed, concerns=lambda question: _names_feed(question.notification.content.channels)),),
+    rules=(Rule("feed", add=_feed, concerns=lambda notification: bool(notification.content.channels)),),
     family=CHANNEL,
 )
