@@ -315,5 +315,9 @@ audit = Table(
     Column("act", Text, nullable=False),
     Column("subject", Text, nullable=False),
     Index("audit_of_app", "app", "seq"),
+    Index("audit_of_act", "app", "act", "seq"),
+    Index("audit_of_who", "app", "ordered_by", "seq"),
+    Index("audit_of_act_and_who", "app", "act", "ordered_by", "seq"),
+    Index("audit_age", "at"),
     sqlite_autoincrement=True,
 )
