@@ -40,7 +40,10 @@ def test_days_are_as_long_as_the_clock_of_the_zone_makes_them() -> None:
     [
         (
             {"audience": "topic", "named": "news", "template": "hello", "holdout": "5"},
-            {"to": {"topic": "news"}, "notification": {"template": {"name": "hello"}, "holdout": 5}},
+            {
+                "to": {"topic": "news"},
+                "notification": {"template": {"name": "hello"}, "variants": [{"name": "told"}], "holdout": 5},
+            },
             "the topic news",
         ),
         (
