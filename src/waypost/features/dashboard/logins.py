@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from waypost.domain.ids import AppId, CallerId
-from waypost.domain.scope import Scope
 from waypost.entrypoints.limits import Visit
-from waypost.entrypoints.rest.recording import record
 from waypost.features.dashboard.desk import Asked, site_of
 from waypost.features.dashboard.operators import UNKNOWN
-from waypost.pipeline.intake import Caller
-from waypost.ports.audit import Act
+from waypost.ports.audit import Act, Ordered
 from waypost.telemetry import Event
 
 
@@ -38,8 +34,7 @@ async def note_refused(request: Asked, why: Why, name: str = UNKNOWN) -> None:
     """
     api = site_of(request).api
     if await api.limits.is_noteworthy(visit_of(request), is_limited=why is Why.TOO_OFTEN):
-        origin = str(api.limits.origin_of(visit_of(request)) or "unknown")
-        api.telemetry.event(Event.LOGIN_REFUSED, why=why, account=name, origin=origin)
+        api.telemetry.event(Event.LOGIN_REFUSED, why=why, account=name, origin=_origin_of(request))
         await _record(request, Act.ACCOUNT_REFUSED, name)
 
 
@@ -50,8 +45,12 @@ def visit_of(request: Asked) -> Visit:
     return Visit(name, peer, lambda header: request.headers.getall(header, []))
 
 
+def _origin_of(request: Asked) -> str:
+    return str(site_of(request).api.limits.origin_of(visit_of(request)) or "unknown")
+
+
 async def _record(request: Asked, act: Act, name: str) -> None:
-    """Put on record what is about no app, for each of them."""
-    for app in site_of(request).apps:
-        request.scope["user"] = Caller(AppId(app), CallerId(f"dashboard:{name}"), frozenset({Scope.READ}))
-        await record(request, act, [name])
+    """Put on record what is about no app, for each of them, at once."""
+    site, origin = site_of(request), _origin_of(request)
+    now, by = site.api.clock.now(), f"dashboard:{name}"
+    await site.api.audit.record([Ordered(now, app, by, origin, act, name) for app in site.apps])
