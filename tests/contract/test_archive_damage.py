@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from tests.contract.archiving import KEEP_DAYS, ArchiveBench, Fate, Killed, day
 from tests.contract.bench import APP, OTHER_APP, Bench
 from tests.contract.sql import SqlUnderTest
+from tests.unit.adapters.noted import Noted
+from waypost.bootstrap.features import parts_of
+from waypost.config import Config
 from waypost.domain.ids import UserId
 from waypost.domain.notification import Notification
 from waypost.domain.time import DAY_MS, SECOND_MS, later
+from waypost.features.archive import ARCHIVE
 from waypost.features.archive.erasing import StillInArchive, erase
 from waypost.features.archive.files import Files
 from waypost.features.archive.moving import Moved, move
+from waypost.features.archive.settings import ArchiveSettings
 from waypost.ports.archive import Fault
 from waypost.ports.erasure import Erasure
 from waypost.ports.views import HistoryQuery
 from waypost.stores.archive.bucket import ArchiveAway, Unsound
+from waypost.telemetry import Event, Metric
 
 pytestmark = pytest.mark.asyncio
 
@@ -180,3 +188,32 @@ async def test_who_looks_into_a_damaged_file_is_told_that_it_cannot_be_read(arch
     for read in (archive.reads.detail(APP, made.id), archive.reads.history(HistoryQuery(APP))):
         with pytest.raises(ArchiveAway, match=file.path):
             await read
+
+
+async def test_the_duty_names_the_file_once_and_counts_it_in_each_round(archive: ArchiveBench) -> None:
+    """By the event and the counter of the alert; what else is old leaves the store."""
+    await with_a_late_row(archive)
+    (file,) = await archive.store.archive.all()
+    lost(archive.folder / file.path)
+    archive.under_test.config = Config(apps={}, features={"archive": ArchiveSettings(to=str(archive.folder))})
+    noted = Counting()
+    ground = replace(archive.under_test.ground_of(archive.bench.worker, ARCHIVE), telemetry=noted)
+    (duty,) = parts_of(ARCHIVE).duties
+    for _ in range(2):
+        await duty.act(ground)
+    (told,) = noted.fields_of(Event.ARCHIVE_DAMAGED)
+    assert (told["path"], told["fault"]) == (file.path, Fault.AWAY)
+    assert noted.counted == {Metric.ARCHIVE_UNSOUND: 2, Metric.ARCHIVED: 2}
+    assert await archive.cold(OTHER_APP) != []
+
+
+class Counting(Noted):
+    """A sink that also counts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counted: Counter[Metric] = Counter()
+
+    def count(self, metric: Metric, n: float = 1, /, **labels: str) -> None:
+        """See Telemetry."""
+        self.counted[metric] += int(n)
