@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -18,11 +19,12 @@ import pytest
 
 from scripts.services.postgres import Postgres
 from tests.engines import beside, run_sql
-from tests.faults.versions import ROOT, installed, with_a_later_migration, with_one_more
+from tests.faults.versions import ROOT, as_of, installed, with_a_later_migration, with_one_more
 from tests.journeys.balance import balance
 from tests.journeys.harness import Json, Service, running, until
 from tests.journeys.load import Audience, Entry, Ledger, Load
 from tests.journeys.processes import environment_of_a_service
+from tests.migrations_in_git import since_when_migrations_are_these
 from tests.survival import Survived
 from waypost.stores.sql.migrations import NOTED_IN, latest
 
@@ -120,14 +122,7 @@ async def test_one_version_back_works_on_and_two_are_refused_until_the_backup_is
 ) -> None:
     """With open work, some of which is sent by each version that runs; what a restore forgets is sent again."""
     async with running(tmp_path, python=versions.this, workers=1) as service:
-        audience = Audience(service)
-        await audience.register(5)
-        load = Load(service, audience, rng)
-        soon = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
-        plain = {"urgency": "normal", "kind": "visible", "title": "News", "guarantee": "at_least_once"}
-        kept = await load.submit_together(
-            [load.compose(**plain, user_id=load.users[n % 5], scheduled_at=soon) for n in range(20)]
-        )
+        kept = await _open_work(service, rng)
         await _goes_on_as(service, versions.later, kept[:5])
         await _goes_on_as(service, versions.this, kept[5:10])  # one back: its schema is ahead, and it lives with that
         await _told(service, "backup", str(tmp_path / "before.db"))
@@ -149,6 +144,47 @@ async def test_one_version_back_works_on_and_two_are_refused_until_the_backup_is
         assert twice == {each.id for each in kept[10:15]}, "sent after the backup, so sent again"
         assert all(len(copies[each.id]) == len(each.tokens) for each in kept)
         survived(accepted=len(kept), sent=len(kept), lost=0, twice=len(twice))
+
+
+@pytest.fixture(scope="module")
+def oldest() -> Iterator[str]:
+    """The interpreter of the oldest version whose migrations are today's, as installed from its wheel."""
+    commit = since_when_migrations_are_these(ROOT)
+    if commit is None:
+        pytest.skip("no commit has today's migrations: they have just been changed, or this is no clone")
+    with tempfile.TemporaryDirectory() as made:
+        yield installed(as_of(commit, Path(made) / "tree"), Path(made) / "oldest")
+
+
+@pytest.mark.survives("an upgrade from the oldest version with this schema", on="sqlite", so="both go on with it, sent once")
+async def test_a_store_that_the_oldest_version_with_this_schema_made_goes_on_in_both(
+    oldest: str, tmp_path: Path, rng: random.Random, survived: Survived
+) -> None:
+    """Until there is a release that is the first commit that has today's migrations; features have added tables since.
+
+    Each of the two sends some of what is open, in turns, and the older one meets what the newer one has written.
+    """
+    async with running(tmp_path, python=oldest, workers=1) as service:
+        kept, this = await _open_work(service, rng), sys.executable
+        await _sent_now(service, kept[:5])
+        await _goes_on_as(service, this, kept[5:10])
+        await _goes_on_as(service, oldest, kept[10:15])
+        await _goes_on_as(service, this, kept[15:])
+        copies = await service.lab.copies()
+        assert all(max(copies[each.id].values()) == 1 and len(copies[each.id]) == len(each.tokens) for each in kept)
+        survived(accepted=len(kept), sent=len(kept), lost=0, twice=0)
+
+
+async def _open_work(service: Service, rng: random.Random) -> Sequence[Entry]:
+    """Notifications that wait for their time."""
+    audience = Audience(service)
+    await audience.register(5)
+    load = Load(service, audience, rng)
+    soon = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    plain = {"urgency": "normal", "kind": "visible", "title": "News", "guarantee": "at_least_once"}
+    return await load.submit_together(
+        [load.compose(**plain, user_id=load.users[n % 5], scheduled_at=soon) for n in range(20)]
+    )
 
 
 async def _goes_on_as(service: Service, python: str, entries: Sequence[Entry]) -> None:

@@ -26,6 +26,14 @@ def with_a_later_migration(folder: Path) -> Path:
     return folder
 
 
+def as_of(commit: str, folder: Path) -> Path:
+    """The tree of a commit, in a new folder."""
+    folder.mkdir()
+    made = subprocess.run(["git", "-C", ROOT, "archive", commit, *WHAT_A_WHEEL_NEEDS], check=True, capture_output=True)
+    subprocess.run(["tar", "-x", "-C", folder], check=True, input=made.stdout)
+    return folder
+
+
 def installed(tree: Path, folder: Path) -> str:
     """The interpreter of a new environment in *folder*: the wheel of *tree*, and what the tree pins for servers."""
     subprocess.run(
