@@ -156,7 +156,7 @@ def oldest() -> Iterator[str]:
         yield installed(as_of(commit, Path(made) / "tree"), Path(made) / "oldest")
 
 
-@pytest.mark.survives("an upgrade from the oldest version with this schema", on="sqlite", so="both go on with it, sent once")
+@pytest.mark.survives("an upgrade from the oldest version with this schema", on="sqlite", so="both go on, sent once")
 async def test_a_store_that_the_oldest_version_with_this_schema_made_goes_on_in_both(
     oldest: str, tmp_path: Path, rng: random.Random, survived: Survived
 ) -> None:
