@@ -17,8 +17,9 @@ from tests.contract.sql import SqlUnderTest
 from waypost.domain.errors import ErrorCode
 from waypost.domain.ids import UserId
 from waypost.features.archive.erasing import erase
+from waypost.ports.archive import Fault
 from waypost.ports.erasure import Erasure
-from waypost.stores.archive.bucket import ArchiveAway, Bucket, Folder, bucket_at
+from waypost.stores.archive.bucket import ArchiveAway, Bucket, Folder, Unsound, bucket_at
 from waypost.stores.archive.settings import S3Settings
 
 pytestmark = pytest.mark.asyncio
@@ -69,9 +70,9 @@ async def test_a_file_is_there_whole_or_not_at_all(bucket: Bucket) -> None:
         bucket.delete("demo/2026-05-01/one.parquet")
     assert bucket.paths() == ["demo/2026-05-01/one.parquet.json"]
     for read in (bucket.get, bucket.open):
-        with pytest.raises(ArchiveAway) as away:
+        with pytest.raises(Unsound) as away:
             read("demo/2026-05-01/one.parquet")
-        assert away.value.code is ErrorCode.ARCHIVE_AWAY
+        assert (away.value.code, away.value.fault) == (ErrorCode.ARCHIVE_AWAY, Fault.AWAY)
 
 
 async def test_what_left_the_store_is_found_listed_and_forgotten(
@@ -100,6 +101,7 @@ async def test_nothing_leaves_the_store_while_the_bucket_is_away(held: SqlUnderT
         archive.bucket = away
         with pytest.raises(ArchiveAway) as said:
             await archive.moved()
+        assert not isinstance(said.value, Unsound), "no file of it is to blame"
         assert SECRET not in str(said.value) and "http" not in str(said.value)
         assert await archive.hot() == [made.id]
     archive.bucket = bucket_on(s3, tmp_path)

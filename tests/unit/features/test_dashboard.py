@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 
+from waypost.bootstrap.features import sections
+from waypost.bootstrap.registry import installed, load
 from waypost.config import AppSettings, Config
+from waypost.config.reference import markdown
 from waypost.domain.ids import AppId
 from waypost.entrypoints.rest.settings import RestSettings
 from waypost.features.dashboard.admittance import is_cross_site, is_from_here, is_served
@@ -146,6 +150,25 @@ def test_settings_are_told_with_their_source_and_without_secrets() -> None:
     assert (told["store.url"].value, told["store.url"].source) == ("postgresql://db.example/waypost", "file")
     assert (told["dashboard.enabled"].value, told["dashboard.enabled"].source) == ("false", "file")
     assert told["rest.body_limit_bytes"].source == "default"
+
+
+def test_settings_are_named_as_the_file_has_them(tmp_path: Path) -> None:
+    """By the keys of the reference, and of the environment's variables: the code keeps some of them in one place."""
+    file = tmp_path / "waypost.yaml"
+    file.write_text(
+        "apps: {demo: {apns: {topic: x}, apns/two: {topic: y}, inapp: {badge: true}, defaults: {ttl_s: 60},"
+        " types: {sale: {ttl_s: 9}}, retry: {default: {max_retries: 3}}, limits: {callers: {shop: 5/1s}}}}\n"
+        "archive: {to: /var/lib/archive}\n"
+    )
+    told = {each.path: each for each in settings_of(load(file, {}), {"WAYPOST_APPS__DEMO__APNS__TOPIC": "x"})}
+    assert (told["apps.demo.apns.topic"].value, told["apps.demo.apns.topic"].source) == ("x", "environment")
+    assert told["apps.demo.apns/two.topic"].value == "y"
+    keys = re.findall(r"^\| `([^`]+)` \|", markdown(installed(), sections()), re.MULTILINE)
+    known = [re.compile(re.sub("<[^>]*>", "[^.]+", key.replace(".", r"\."))) for key in keys]
+    whole = {key.partition(".")[0] for key in keys} | {key.rpartition(".")[0] for key in keys}
+    paths = [path.replace("/two", "") for path in told]
+    strange = [path for path in paths if path not in whole and not any(each.match(path) for each in known)]
+    assert [path for path in strange if not path.endswith(".cap")] == [], "a cap that is not set has no keys"
 
 
 def test_the_path_of_a_file_is_shown_whole() -> None:

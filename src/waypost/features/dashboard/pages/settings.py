@@ -12,7 +12,7 @@ from litestar import Response
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
 
-from waypost.config import Config
+from waypost.config import AppSettings, Config
 from waypost.domain.quiet_hours import Hours
 from waypost.features.dashboard.desk import Desk
 from waypost.features.dashboard.handling import shows
@@ -25,6 +25,8 @@ _TEXTS: Final = frozenset({
     "project_id", "region", "subject", "time_zone", "to", "topic", "topics",
 })  # fmt: skip
 """The settings whose texts are shown, beside paths and addresses: any other may be a secret."""
+_WITHOUT_KEY: Final = {(Config, "features"), (AppSettings, "senders")}
+"""The fields whose sections stand beside the others in the file."""
 _ONE_TEXT: Final = (Listen, Hours)
 _ADDRESSES: Final = ("url", "endpoint", "_origins")
 
@@ -67,9 +69,8 @@ def _source(path: str, given: frozenset[str], is_default: bool) -> str:
 def _walk(path: str, tree: Struct) -> Iterator[tuple[str, str, bool]]:
     for field in fields(tree):
         value = getattr(tree, field.name)
-        is_features = path == "" and field.name == "features"
-        here = f"{path}.{field.name}".lstrip(".")
-        yield from _below("" if is_features else here, field.name, value, _is_default(field, value))
+        here = path if (type(tree), field.name) in _WITHOUT_KEY else f"{path}.{field.encode_name}".lstrip(".")
+        yield from _below(here, field.encode_name, value, _is_default(field, value))
 
 
 def _below(path: str, name: str, value: Any, is_default: bool) -> Iterator[tuple[str, str, bool]]:
