@@ -161,20 +161,30 @@ async def test_a_file_that_is_given_up_makes_room_for_what_the_store_has_of_it(a
     await archive.nothing_left_over()
 
 
-async def test_an_erasure_clears_the_other_files_and_waits_for_the_one_that_is_damaged(archive: ArchiveBench) -> None:
+@pytest.mark.parametrize("is_mended", [True, False])
+async def test_an_erasure_clears_the_other_files_and_waits_for_the_one_that_is_damaged(
+    archive: ArchiveBench, is_mended: bool
+) -> None:
+    """Until the duty of the archive has seen that it is mended, so that not each pass reads it, or it is given up."""
     for _ in range(2):
         await archive.finished("her")
         day(archive.bench, 1)
     day(archive.bench, 100)
     await archive.moved()
     harmed, sound = await archive.store.archive.all()
-    damaged(archive.folder / harmed.path)
+    whole = damaged(archive.folder / harmed.path)
     order = Erasure((await archive.accepted()).id, APP, UserId("her"), UserId("erased-1"), archive.bench.now)
     with pytest.raises(StillInArchive):
         await erase(archive.files(), order, deletes=True)
     assert await archive.store.archive.all() == [harmed]
     assert not (archive.folder / sound.path).exists()
-    await archive.files().give_up(harmed)
+    if is_mended:
+        (archive.folder / harmed.path).write_bytes(whole)
+        with pytest.raises(StillInArchive):
+            await erase(archive.files(), order, deletes=True)
+        await archive.moved()
+    else:
+        await archive.files().give_up(harmed)
     await erase(archive.files(), order, deletes=True)
     assert archive.bucket.paths() == []
 

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.contract.archiving import ArchiveBench, Fate, Killed, day
+from tests.contract.archiving import ArchiveBench, Fate, Killed, day, until_it_ends
 from tests.contract.bench import APP, Bench
 from tests.contract.sql import SqlUnderTest
 from waypost.domain.ids import UserId
+from waypost.domain.notification import Notification
+from waypost.domain.time import HOUR_MS
 from waypost.features.archive.erasing import erase
 from waypost.features.archive.files import BESIDE
 from waypost.features.archive.knowing import Checked, Forgotten, Known, know_again, verify
@@ -123,8 +125,45 @@ async def test_who_was_erased_since_a_file_was_written_does_not_come_back_with_i
 
     What the user was told after they were back is somebody new's.
     """
+    back = await erased_and_put_back(archive, tmp_path / "copy", deletes=deletes)
+    found = await known(archive, deletes=deletes)
+    assert [(each.rows, each.passed_over, each.refused) for each in found] == [(0 if deletes else 1, 1, None)]
+    await archive.moved()
+    users = sorted(each.notification.user_id for each in await archive.cold_records())
+    assert users == sorted(["ann", "bob", "cyd", *([] if deletes else ["erased-1"])])
+    assert await archive.cold(user="bob") == [back.id]
+    await archive.nothing_left_over()
+    assert await known(archive, deletes=deletes) == []
+
+
+async def test_a_restore_that_ends_at_any_step_brings_back_nobody_who_was_erased(
+    archive: ArchiveBench, tmp_path: Path
+) -> None:
+    """And loses nobody else: what was interrupted is ended by the next one, or undone an hour later."""
+    back = await erased_and_put_back(archive, tmp_path / "copy", deletes=False)
+
+    async def restored(fate: Fate) -> None:
+        async for _ in know_again(archive.files(fate), Forgotten(archive.store.erasures, deletes=False)):
+            pass
+
+    async def check() -> None:
+        assert await archive.cold(user="bob") == [back.id]
+        assert len(await archive.cold(user="ann")) == len(await archive.cold(user="cyd")) == 1
+        archive.bench.clock.advance(HOUR_MS + 1)
+        await archive.files().tidy()
+
+    killed_at = await until_it_ends(restored, check)
+    steps = {"begin", "put", "place"}
+    assert killed_at >= {f"{when} {step}" for when in ("before", "after") for step in steps}
+    await archive.moved()
+    assert len(await archive.cold(user="erased-1")) == 1
+    await archive.nothing_left_over()
+
+
+async def erased_and_put_back(archive: ArchiveBench, copy: Path, *, deletes: bool) -> Notification:
+    """Bob is erased, and the archive as it was before is put back; what he was told since, as somebody new."""
     bench, erasures = archive.bench, archive.store.erasures
-    shutil.copytree(archive.folder, tmp_path / "copy")
+    shutil.copytree(archive.folder, copy)
     order = Erasure((await archive.accepted()).id, APP, UserId("bob"), UserId("erased-1"), bench.now)
     day(bench, 1)
     back = await archive.finished("bob")
@@ -137,12 +176,5 @@ async def test_who_was_erased_since_a_file_was_written_does_not_come_back_with_i
         if file not in recent:
             archive.bucket.delete(file.path)
             archive.bucket.delete(file.path + BESIDE)
-    shutil.copytree(tmp_path / "copy", archive.folder, dirs_exist_ok=True)
-    found = await known(archive, deletes=deletes)
-    assert [(each.rows, each.passed_over, each.refused) for each in found] == [(0 if deletes else 1, 1, None)]
-    await archive.moved()
-    users = sorted(each.notification.user_id for each in await archive.cold_records())
-    assert users == sorted(["ann", "bob", "cyd", *([] if deletes else ["erased-1"])])
-    assert await archive.cold(user="bob") == [back.id]
-    await archive.nothing_left_over()
-    assert await known(archive, deletes=deletes) == []
+    shutil.copytree(copy, archive.folder, dirs_exist_ok=True)
+    return back

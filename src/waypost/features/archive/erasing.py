@@ -19,10 +19,12 @@ async def erase(files: Files, erasure: Erasure, *, deletes: bool, since: Instant
 
     What is left of a row is what is left of one in the store (``Erasures.blank``), or nothing where it *deletes*.
     With *since*, when the last pass over all files began, only those are looked at that came into the manifest later.
-    StillInArchive where a file that can have the user cannot be read: the others do not wait for it.
+    StillInArchive where a file that can have the user is not whole: the others do not wait for it. One that was met
+    is looked at again by the archive's own duty, and not by each pass.
     """
     await files.tidy()
     manifest = files.manifest
+    files.unsound |= {each.path for each in await manifest.faults.all()}
     found = (
         await manifest.of_user(erasure.app, erasure.user_id, erasure.asked_at)
         if since is None
