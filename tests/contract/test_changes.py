@@ -15,6 +15,8 @@ from tests.contract.sql import SqlUnderTest
 from waypost.domain.ids import SHARDS, UserId, shard_of
 from waypost.domain.time import HOUR_MS, MINUTE_MS, later
 from waypost.stores.sql.database import Database
+from waypost.stores.sql.postgres.mark import ServerMark
+from waypost.stores.sql.sqlite import DataVersion
 from waypost.stores.sql.store import Store
 
 pytestmark = pytest.mark.asyncio
@@ -116,8 +118,8 @@ async def test_where_nothing_was_written_and_nothing_is_due_no_row_is_asked_for(
         asked.append(query.__qualname__)
         return await read_to_lease(query)
 
-    async def nobody_else() -> object:
-        return None
+    async def nobody_else() -> DataVersion:
+        return DataVersion(0)
 
     monkeypatch.setattr(database, "read_to_lease", noted)
     monkeypatch.setattr(database.changes, "_read_mark", nobody_else)  # others write on the same server
@@ -131,3 +133,21 @@ async def test_where_nothing_was_written_and_nothing_is_due_no_row_is_asked_for(
     await one.accepted()
     await one.worker.promote_due(one.now, 100)
     assert asked
+
+
+@pytest.mark.parametrize("stores", [pytest.param("postgres", marks=pytest.mark.engines)], indirect=True)
+async def test_a_renewal_of_a_member_is_no_news(stores: SqlUnderTest) -> None:
+    """Each worker renews its row every other second, and would let no other rest."""
+    (one,) = await workers(stores, 1)
+    store = store_of(one)
+    database, engine = store.database, store.database.engine
+    before = await database.read(engine.mark)
+    await store.shards.attend()
+    await store.shards.leave()  # it renews its row with that
+    after = await database.read(engine.mark)
+    assert isinstance(before, ServerMark) and isinstance(after, ServerMark)
+    ((written,),) = await database.read(lambda connection: connection.execute(_WRITTEN, (store.member(),)).fetchall())
+    assert written in after.renewals - before.renewals
+
+
+_WRITTEN = "SELECT CAST(CAST(xmin AS text) AS bigint) FROM member WHERE id = ?"

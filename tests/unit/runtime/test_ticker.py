@@ -11,6 +11,7 @@ import pytest
 from waypost.domain.errors import Unavailable
 from waypost.runtime.ticker import ELSEWHERE, UNTIL_WRITTEN, Rest, every
 from waypost.stores.sql.changes import StoreChanges
+from waypost.stores.sql.sqlite import DataVersion
 from waypost.telemetry import Silent
 
 pytestmark = pytest.mark.asyncio
@@ -40,8 +41,8 @@ class Task:
             self._acted.clear()
             await self._acted.wait()
 
-    async def _same(self) -> object:
-        return None
+    async def _same(self) -> DataVersion:
+        return DataVersion(0)
 
 
 @contextlib.asynccontextmanager

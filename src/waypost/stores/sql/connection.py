@@ -72,7 +72,6 @@ DIALECT = Dialect(
     row_key="seq",
     locked="",
     snapshot="BEGIN",
-    mark="PRAGMA data_version",
     texts="SELECT value FROM json_each(?)",
     devices_of_users=(
         "(SELECT key AS place, value ->> 0 AS app, value ->> 1 AS user_id FROM json_each(?)) AS asked"

@@ -10,9 +10,9 @@ from typing import TypeVar
 from waypost.domain.time import Instant
 from waypost.ports.clock import Clock
 from waypost.stores.sql.added import AddedTable
-from waypost.stores.sql.changes import StoreChanges, mark_of
+from waypost.stores.sql.changes import StoreChanges
 from waypost.stores.sql.driver import Connection
-from waypost.stores.sql.engine import Engine
+from waypost.stores.sql.engine import Engine, Mark
 from waypost.stores.sql.engines import engine_of
 from waypost.stores.sql.faults import StoreFault, refusal
 from waypost.stores.sql.group_commit import GroupCommit
@@ -85,11 +85,11 @@ class Database:
         self.telemetry.observe(Metric.STORE_SECONDS, time.monotonic() - started, query=name_of(query))
         return found
 
-    async def _mark(self) -> object:
+    async def _mark(self) -> Mark:
         if self.loop_reader is None:
-            return await self.read_to_route(mark_of)
+            return await self.read_to_route(self.engine.mark)
         try:  # not measured as a query: that would cost more than it does
-            return mark_of(self.loop_reader)
+            return self.engine.mark(self.loop_reader)
         except Exception as error:
             raise self._refusal_of(error) from error
 

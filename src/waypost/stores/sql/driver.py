@@ -21,8 +21,6 @@ class Dialect(Struct, frozen=True):
     """The end of a SELECT of rows that are decided about: locks them, in one order, where there are other writers."""
     snapshot: str
     """The statement that begins a read of several statements."""
-    mark: str
-    """The statement whose answer is another one once something was committed through another connection."""
     texts: str
     """The expression for the rows of a JSON array of texts."""
     devices_of_users: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -197,6 +197,14 @@ class Tail(Protocol):
         ...
 
 
+class Mark(Protocol):
+    """What was committed at one time."""
+
+    def has_news(self, before: Any, /) -> bool:
+        """Tell whether more is committed now than there was at *before*, a mark of the same engine."""
+        ...
+
+
 class Engine(Protocol):
     """A database, and how it is opened."""
 
@@ -245,6 +253,10 @@ class Engine(Protocol):
 
     def tail(self) -> Tail:
         """Build what finds fresh work for a process."""
+        ...
+
+    def mark(self, connection: Connection) -> Mark:
+        """Read what is committed by now, through a connection that writes nothing."""
         ...
 
     def fault_of(self, error: BaseException) -> StoreFault:

@@ -24,6 +24,7 @@ from waypost.stores.sql.connection import (
     dbapi,
     run_directory,
 )
+from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.engine import Busy, Joined, Months
 from waypost.stores.sql.faults import StoreFault, fault_of, refusal
 from waypost.stores.sql.lease import FreshTail
@@ -98,6 +99,16 @@ class SqliteWriter:
         """See Writer."""
         self.connection.close()
         self.lock.close()
+
+
+class DataVersion(int):
+    """The number that SQLite changes with each commit of another connection (fulfils engine.Mark)."""
+
+    __slots__ = ()
+
+    def has_news(self, before: int) -> bool:
+        """See Mark."""
+        return self != before
 
 
 class SqliteEngine:
@@ -210,6 +221,10 @@ class SqliteEngine:
     def tail(self) -> FreshTail:
         """See Engine."""
         return FreshTail()
+
+    def mark(self, connection: Connection) -> DataVersion:
+        """See Engine."""
+        return DataVersion(connection.execute("PRAGMA data_version").fetchone()[0])
 
     def open_reader(self) -> SqliteConnection:
         """See Engine."""

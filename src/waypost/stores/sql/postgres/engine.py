@@ -15,6 +15,7 @@ from waypost.domain.time import Instant
 from waypost.ports.peers import PROCESS_ENDED, Peers
 from waypost.stores.sql.added import AddedTable, make_missing
 from waypost.stores.sql.checkup import Checkup
+from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.engine import Joined, Months
 from waypost.stores.sql.faults import StoreFault, refusal
 from waypost.stores.sql.migrations import NOTED_IN, is_known
@@ -27,6 +28,7 @@ from waypost.stores.sql.postgres.connection import (
     fault_of,
     of_primary,
 )
+from waypost.stores.sql.postgres.mark import ServerMark, mark_of
 from waypost.stores.sql.postgres.membership import Membership
 from waypost.stores.sql.postgres.months import drop_months
 from waypost.stores.sql.postgres.peers import NotifyPeers
@@ -136,6 +138,10 @@ class PostgresEngine:
     def tail(self) -> ArrivalTail:
         """See Engine."""
         return ArrivalTail()
+
+    def mark(self, connection: Connection) -> ServerMark:
+        """See Engine."""
+        return mark_of(connection)
 
     def open_reader(self) -> PostgresConnection:
         """See Engine."""

@@ -23,7 +23,6 @@ DIALECT = Dialect(
     row_key="id",
     locked=" ORDER BY id FOR UPDATE",
     snapshot="BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY",
-    mark="SELECT CAST(pg_current_snapshot() AS text)",
     texts="SELECT json_array_elements_text(CAST(? AS json))",
     # OFFSET 0 keeps it apart: joined freely, a table that is small or not analysed yet is read from end to end.
     devices_of_users=(
