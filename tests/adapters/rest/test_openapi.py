@@ -7,9 +7,13 @@ import os
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
-from schemathesis.checks import not_a_server_error
+from schemathesis.checks import load_all_checks, not_a_server_error
+from schemathesis.generation.feedback import FeedbackSources
+from schemathesis.pytest._test_builder import build_operation_test
+from schemathesis.python._constants.orchestrator import make_constants_value_source
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     negative_data_rejection,
@@ -24,6 +28,7 @@ from tests.shows import shows
 
 SERVICE = Service()
 asyncio.run(SERVICE.add_keys())
+load_all_checks()
 schema = schemathesis.openapi.from_asgi("/openapi.json", SERVICE.app)
 INNER = {f"#/components/schemas/{name}" for name in ("Submission", "BulkSubmission", "BulkMessage")}
 HOLDERS = ("Batch", "SubmittedSchedule", "SubmittedSeriesStep", "CampaignSubmission")
@@ -47,6 +52,8 @@ for holder in HOLDERS:
     _shorten(schema.raw_schema["components"]["schemas"][holder])
 _rejection = schema.config.checks.negative_data_rejection
 _rejection.expected_statuses = [*_rejection.expected_statuses, "413", "431"]  # what is generated may be too large
+OPERATIONS = {each.ok().label: each.ok() for each in schema.get_all_operations()}
+FEEDBACK = FeedbackSources(constants_value_source=make_constants_value_source(schema))
 CHECKS = [
     not_a_server_error,
     content_type_conformance,
@@ -59,13 +66,25 @@ CHECKS = [
 
 
 @shows("S3-134")
-@schema.parametrize()
-@settings(max_examples=10, suppress_health_check=list(HealthCheck), derandomize=os.environ.get("RANDOM") != "1")
-def test_answers_are_as_documented(case: schemathesis.Case) -> None:
+@pytest.mark.parametrize("operation", OPERATIONS, ids=list(OPERATIONS))
+def test_answers_are_as_documented(operation: str) -> None:
     """For generated requests, good and bad: never a 500, always a documented status, type and body.
 
-    The same requests each time, so that what was green stays green; RANDOM=1 looks for others.
+    The same requests each time, so that what was green stays green; RANDOM=1 looks for others. They are made here and
+    not, as by ``schema.parametrize``, as tests are collected: each process of the session would make all of them.
     """
+    build_operation_test(
+        config=schema.config,
+        operation=OPERATIONS[operation],
+        test_func=answers_as_documented,
+        given_kwargs={},
+        feedback=FEEDBACK,
+    )()
+
+
+@settings(max_examples=10, suppress_health_check=list(HealthCheck), derandomize=os.environ.get("RANDOM") != "1")
+def answers_as_documented(case: schemathesis.Case) -> None:
+    """Make a request and judge its answer."""
     response = case.call(headers={"authorization": f"Bearer {SERVICE.made.text}"})
     case.validate_response(response, checks=[check for check in CHECKS if _applies(check, case, response)])
 
