@@ -13,9 +13,10 @@ from waypost.domain.channel_steps import ChannelStep, step_faults, steps_of
 from waypost.domain.content import Content, Kind
 from waypost.domain.credential import CredentialId
 from waypost.domain.device import Platform, RegistrationCheck
-from waypost.domain.drafting import ContentCheck
+from waypost.domain.drafting import ContentCheck, SpecialCheck
 from waypost.domain.errors import ConfigurationError, Fault
 from waypost.domain.ids import AppId
+from waypost.domain.plain import SPECIAL
 from waypost.http2 import COMPILED
 from waypost.ports.plugin import Means, SenderPlugin
 from waypost.ports.sender import Sender
@@ -77,7 +78,8 @@ def content_checks(app: AppSettings, plugins: Sequence[SenderPlugin]) -> list[Co
     checks = [plugin.content_check for plugin in plugins if plugin.channel in app.senders]
     absent = [plugin for plugin in plugins if plugin.channel not in app.senders]
     checks += [_refusing(field, plugin) for plugin in absent for field in plugin.own_fields]
-    return [*checks, _known_channels(plugins), _known_listeners(app, plugins), _known_steps(app, plugins)]
+    named = (_known_channels(plugins), _known_listeners(app, plugins), _known_steps(app, plugins))
+    return [*checks, *map(SpecialCheck, named)]
 
 
 def registration_checks(
@@ -97,7 +99,7 @@ def _refusing(field: str, plugin: SenderPlugin) -> ContentCheck:
     def check(content: Content, _: Kind) -> list[Fault]:
         return [] if getattr(content, field) is None else [Fault(field, why)]
 
-    return check
+    return SpecialCheck(check) if field in SPECIAL else check
 
 
 def _advice(plugin: SenderPlugin) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from waypost.domain.content import Content
+from waypost.domain.content import Content, TemplateUse
 from waypost.domain.ids import AppId, CallerId, UserId
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant
@@ -43,8 +43,12 @@ def content_hash(content: Content) -> bytes:
 
     Where a template says it: its name, its variables and the locale, whichever version is the published one.
     """
-    use = content.template
-    said = [content.title, content.body, content.data]
+    return said_hash(content.title, content.body, content.data, content.template)
+
+
+def said_hash(title: str | None, body: str | None, data: dict[str, Any], use: TemplateUse | None = None) -> bytes:
+    """Hash what a content says as ``content_hash`` does; *use* is the template that says it, if one does."""
+    said = [title, body, data]
     return _digest(said if use is None else [*said, use.name, use.variables, use.locale])
 
 

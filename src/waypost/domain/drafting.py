@@ -12,8 +12,9 @@ from waypost.domain.audience import Audience
 from waypost.domain.best_time import Habits, best_time, is_best
 from waypost.domain.channel import Channel
 from waypost.domain.channel_steps import ChannelName, ChannelStep, SubmittedStep, step_faults, steps_of
+from waypost.domain.claims import claims_of
 from waypost.domain.content import Action, Content, Kind, TemplateUse
-from waypost.domain.dedup import Claim, ClaimKind, body_hash, content_key, idempotency_key, said_key
+from waypost.domain.dedup import Claim
 from waypost.domain.device import Device, Registration
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
 from waypost.domain.ids import AppId, CallerId, DeviceId, NotificationId, UserId
@@ -23,7 +24,6 @@ from waypost.domain.personal import of_variant
 from waypost.domain.submission import (
     SCHEDULE_LIMIT_MS,
     STORED_LIMIT_BYTES,
-    ContentSubmission,
     Defaults,
     Submission,
     faults,
@@ -36,6 +36,16 @@ ContentCheck = Callable[[Content, Kind], list[Fault]]
 """The check for what one channel could never send, such as a reserved key."""
 
 
+class SpecialCheck(Struct, frozen=True):
+    """A check that finds nothing in what is plain (domain/plain), and is not asked there."""
+
+    check: ContentCheck
+
+    def __call__(self, content: Content, kind: Kind) -> list[Fault]:
+        """See ContentCheck."""
+        return self.check(content, kind)
+
+
 class Draft(Struct, frozen=True):
     """A checked submission as a notification, with the keys it claims."""
 
@@ -43,6 +53,8 @@ class Draft(Struct, frozen=True):
     claims: tuple[Claim, ...]
     content: Content
     """The content with all of its variants; that of the notification is the user's alone."""
+    stored: bytes | None = None
+    """The notification's content in the form in which stores keep it; None where it was changed since."""
 
 
 def draft(  # noqa: PLR0913 - all that decides what becomes of a submission
@@ -77,11 +89,12 @@ def draft(  # noqa: PLR0913 - all that decides what becomes of a submission
     notification = _notification(
         submission, content, notification_id, app, caller, _times(submission, defaults, now, due_at), device
     )
-    stored_bytes = len(_stored.encode(notification.content)) + len(notification.user_id)
+    stored = encode_content(notification.content)
+    stored_bytes = len(stored) + len(notification.user_id)
     if stored_bytes > STORED_LIMIT_BYTES:
         why = f"{stored_bytes} bytes as stored, at most {STORED_LIMIT_BYTES}"
         raise InvalidRequest((Fault("", why),), ErrorCode.TOO_LARGE)
-    return Draft(notification, _claims(submission, notification, defaults, now), content)
+    return Draft(notification, claims_of(submission, notification, defaults, now), content, stored)
 
 
 def contents_of(content: Content) -> Sequence[Content]:
@@ -104,7 +117,7 @@ def _faults_of_all(submission: Submission) -> list[Fault]:
 
 
 TOO_FAR: Final = "more than 366 days ahead"
-_stored = msgspec.msgpack.Encoder()
+encode_content = msgspec.msgpack.Encoder().encode
 
 
 def _notification(
@@ -207,49 +220,3 @@ def _split(submission: Submission) -> Split | None:
         return None
     variants = (Variant(**msgspec.structs.asdict(each)) for each in submission.variants)
     return Split(tuple(variants), submission.holdout)
-
-
-def _claims(submission: Submission, notification: Notification, defaults: Defaults, now: Instant) -> tuple[Claim, ...]:
-    claims: list[Claim] = []
-    digest = b""
-    if submission.idempotency_key is not None:
-        digest = body_hash(msgspec.structs.replace(submission, idempotency_key=None))
-        key = idempotency_key(notification.app, notification.caller, submission.idempotency_key)
-        claims.append(Claim(ClaimKind.IDEMPOTENCY, key, digest, later(now, IDEMPOTENCY_WINDOW_MS)))
-    window_ms = min(_window_s(submission, defaults) * SECOND_MS, notification.expires_at - now)
-    if window_ms > 0:
-        claims.append(Claim(ClaimKind.CONTENT, _content_key(submission, notification), digest, later(now, window_ms)))
-    return tuple(claims)
-
-
-def _content_key(submission: Submission, notification: Notification) -> bytes:
-    if isinstance(submission, ContentSubmission):
-        return content_key(notification.app, notification.caller, notification.user_id, notification.content)
-    said = msgspec.structs.replace(submission, idempotency_key=None, dedup_window=None)
-    return said_key(notification.app, notification.caller, said)
-
-
-def keys_of(submission: Submission, notification: Notification) -> list[bytes]:
-    """List the dedup keys that *submission* may have claimed, by whichever API and with whatever window."""
-    keys = [
-        _content_key(submission, notification),
-        content_key(notification.app, notification.caller, notification.user_id, notification.content),
-    ]
-    if submission.idempotency_key is not None:
-        keys.append(idempotency_key(notification.app, notification.caller, submission.idempotency_key))
-    return keys
-
-
-_NOTIFY_WINDOW_S: Final = 86_400
-"""The window of the notify API, seconds (requirements S1-79)."""
-IDEMPOTENCY_WINDOW_MS = 86_400 * SECOND_MS
-"""Milliseconds for which a caller's own key is kept, whatever the TTL."""
-
-
-def _window_s(submission: Submission, defaults: Defaults) -> int:
-    """Return the window asked for, seconds; at the notify API a key of the caller tells repeats alone."""
-    if submission.dedup_window is not None:
-        return submission.dedup_window
-    if not isinstance(submission, ContentSubmission):
-        return defaults.window_s(submission.type)
-    return 0 if submission.idempotency_key is not None else defaults.window_s(submission.type, _NOTIFY_WINDOW_S)

@@ -15,6 +15,7 @@ from waypost.domain.content import ApnsPushType, Kind, Urgency
 from waypost.domain.errors import Fault
 from waypost.domain.notification import Guarantee
 from waypost.domain.retry import POLICIES
+from waypost.domain.storable import why_unstorable
 from waypost.domain.submitted_device import SubmittedAddress
 from waypost.domain.text import Text
 from waypost.domain.time import DAY_MS
@@ -24,7 +25,6 @@ STORED_LIMIT_BYTES = 64 * 1024
 TTL_LIMIT_S = 28 * 86_400
 """The longest any of the providers keeps a message (FCM: 2,419,200 s)."""
 SCHEDULE_LIMIT_MS = 366 * DAY_MS
-DATA_DEPTH_LIMIT = 16
 
 NO_CONTROLS = r"^[^\x00-\x1f\x7f]+(?!\n)$"
 """The pattern of text without control characters; ``$`` alone would let a last newline through."""
@@ -283,9 +283,9 @@ def faults(submission: Submission) -> list[Fault]:
         ("overrides", submission.overrides),
         ("variables", submission.variables),
     ):
-        unstorable = _unstorable(fields) if fields else None
-        if unstorable:
-            found.append(Fault(path, unstorable))
+        why = why_unstorable(fields) if fields else None
+        if why:
+            found.append(Fault(path, why))
     if submission.device_ids and len(set(submission.device_ids)) != len(submission.device_ids):
         found.append(Fault("device_ids", "names a device twice"))
     return found
@@ -366,24 +366,3 @@ _WITHOUT_PLACE: dict[ApnsPushType | None, tuple[str, ...]] = {
     ApnsPushType.LIVEACTIVITY: tuple(name for name in _SHOWN if name not in ("title", "body", "sound")),
 }
 """The fields that push types cannot show which are visible without being an alert."""
-
-
-def _unstorable(value: Any) -> str | None:
-    """Explain why JSON data cannot be stored, without recursion: hostile input must not exhaust the stack."""
-    depth, level = 0, [value]
-    while level:
-        depth += 1
-        if depth > DATA_DEPTH_LIMIT and any(isinstance(item, dict | list) for item in level):
-            return f"nested deeper than {DATA_DEPTH_LIMIT} levels"
-        inner: list[Any] = []
-        for item in level:
-            if isinstance(item, str):
-                continue
-            if isinstance(item, dict):
-                inner.extend(item.values())
-            elif isinstance(item, list):
-                inner.extend(item)
-            elif isinstance(item, int) and not -(1 << 63) <= item < 1 << 64:
-                return "holds an integer of more than 64 bits"
-        level = inner
-    return None

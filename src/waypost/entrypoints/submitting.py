@@ -8,8 +8,8 @@ from typing import Annotated, assert_never
 import msgspec
 from msgspec import Meta, Struct
 
-from waypost.domain.content import Content, TemplateUse
-from waypost.domain.dedup import content_hash, shown
+from waypost.domain.content import TemplateUse
+from waypost.domain.dedup import said_hash, shown
 from waypost.domain.errors import Conflict, ErrorCode, Fault, InvalidRequest, Unavailable, WaypostError
 from waypost.domain.ids import NotificationId, format_id
 from waypost.domain.status import NotificationStatus
@@ -78,10 +78,10 @@ def _answer(
     statuses: dict[NotificationId, NotificationStatus],
     now: Instant,
 ) -> Submitted | WaypostError:
+    if isinstance(result, Accepted):
+        status = statuses.get(result.id) or _first_status(submission, now)
+        return Submitted(format_id(result.id), status, _hash(submission), False)
     match result:
-        case Accepted(new_id):
-            status = statuses.get(new_id) or _first_status(submission, now)
-            return Submitted(format_id(new_id), status, _hash(submission), False)
         case Duplicate(first_id, record_id):
             status = statuses.get(first_id, _PENDING)
             record = None if record_id is None else format_id(record_id)
@@ -106,12 +106,10 @@ def _first_status(submission: Submission, now: Instant) -> NotificationStatus:
 
 
 def _hash(submission: Submission) -> str:
-    asked = submission.template
-    use = (
-        None if asked is None else TemplateUse(asked.name, asked.version or 0, submission.variables, submission.locale)
-    )
-    said = Content(title=submission.title, body=submission.body, data=submission.data, template=use)
-    return shown(content_hash(said))
+    asked, use = submission.template, None
+    if asked is not None:
+        use = TemplateUse(asked.name, asked.version or 0, submission.variables, submission.locale)
+    return shown(said_hash(submission.title, submission.body, submission.data, use))
 
 
 def with_key(submission: Submission, key: str, at: str) -> Submission:

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, assert_never
+from typing import Final, assert_never, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,12 +22,14 @@ from waypost.domain.amendment import (
 )
 from waypost.domain.backlog import Backlog, Full
 from waypost.domain.best_time import HabitReader, UserClock, is_best
+from waypost.domain.claims import keys_of
 from waypost.domain.device import Device, Registration
-from waypost.domain.drafting import ContentCheck, Draft, draft, keys_of
+from waypost.domain.drafting import ContentCheck, Draft, draft
 from waypost.domain.errors import ErrorCode, InvalidRequest, NotFound, Unavailable, WaypostError
 from waypost.domain.ids import AppId, CallerId, NotificationId, UserId, format_id
 from waypost.domain.local_time import UTC_NAME, ZoneReader
 from waypost.domain.notification import Lane, lane_of
+from waypost.domain.plain import draft_plain
 from waypost.domain.scope import Scope
 from waypost.domain.submission import Defaults, Submission
 from waypost.domain.time import SECOND_MS, Instant, later
@@ -113,30 +115,18 @@ class Intake(Struct, frozen=True):
     async def _submit(
         self, caller: Caller, submissions: Sequence[Submission], traces: Sequence[Trace | None] = ()
     ) -> list[Acceptance | InvalidRequest]:
-        lanes = {lane_of(each.kind, each.urgency) for each in submissions}
+        lanes = {lane_of(*each) for each in {(one.kind, one.urgency) for one in submissions}}
         self.shed(caller.app, 1.0 if Lane.CRITICAL in lanes else _SHED_FROM)
         self._refuse_if_full(caller.app, lanes)
-        named = await self.direct.named(caller.app, submissions, self.clock.now())
-        clocks = await self.clocks(caller.app, submissions)
-        said = await self.templates.chosen(caller.app, submissions)
-        drafts = self._drafts(caller, submissions, named, said, clocks)
-        meant = [each if isinstance(made, Draft) else None for each, made in zip(named, drafts, strict=True)]
-        kept = await self.direct.keep(meant, self.clock.now())
-        if any(map(_is_somebodys, meant, kept)):
-            owned = [new or was for new, was in zip(kept, named, strict=True)]
-            drafts = self._drafts(caller, submissions, owned, said, clocks)
+        drafts = await self._drafts(caller, submissions)
         if traces:
             drafts = [*map(_traced, drafts, traces)]
-        arrivals = [NewNotification(made.notification, made.claims) for made in drafts if isinstance(made, Draft)]
+        arrivals = [
+            NewNotification(made.notification, made.claims, made.stored) for made in drafts if isinstance(made, Draft)
+        ]
         answers = iter(await self.work.accept(arrivals) if arrivals else ())
         results = [next(answers) if isinstance(made, Draft) else made for made in drafts]
-        self._tell(caller.app, drafts, results)
-        for lane, n in Counter(
-            lane_of(each.kind, each.urgency)
-            for each, result in zip(submissions, results, strict=True)
-            if isinstance(result, InvalidRequest | Unwritten)
-        ).items():
-            self.refused(caller.app, lane, n)
+        self._tell(caller.app, submissions, drafts, results)
         await self._supersede(drafts, results)
         return results
 
@@ -188,11 +178,12 @@ class Intake(Struct, frozen=True):
         """
         newest: dict[Collapse, Supersede] = {}
         for made, result in zip(drafts, results, strict=True):
-            if not isinstance(made, Draft) or not isinstance(result, Accepted) or not result.new:
+            key = made.content.collapse_key if isinstance(made, Draft) else None
+            if key is None or not isinstance(made, Draft):
                 continue
             new = made.notification
-            if new.content.collapse_key is not None and new.scheduled_at is None:
-                of = Collapse(new.user_id, new.content.collapse_key)
+            if isinstance(result, Accepted) and result.new and new.scheduled_at is None:
+                of = Collapse(new.user_id, key)
                 newest[of] = Supersede(new.app, of, new.id)
         if newest:
             with suppress(Unavailable):
@@ -222,20 +213,41 @@ class Intake(Struct, frozen=True):
         habits = await self.habits(app, list(best)) if best and self.habits is not None else {}
         return {user: UserClock(zone, habits.get(user, ())) for user, zone in zones.items()}
 
-    def _drafts(
-        self,
-        caller: Caller,
-        submissions: Sequence[Submission],
-        named: Sequence[Named],
-        said: Sequence[Said],
-        clocks: Clocks,
-    ) -> list[Draft | InvalidRequest]:
-        now = self.clock.now()
+    async def _drafts(self, caller: Caller, submissions: Sequence[Submission]) -> list[Draft | InvalidRequest]:
+        """Draft each of *submissions*, or say what is wrong with it: the plain ones together, the others one by one."""
         ids = self.ids.next(len(submissions))
-        return [
-            self._draft(caller, each, new_id, now, device, template, clocks)
-            for each, new_id, device, template in zip(submissions, ids, named, said, strict=True)
-        ]
+        defaults, checks = self.defaults[caller.app], self.checks.get(caller.app, ())
+        made = draft_plain(submissions, ids, caller.app, caller.name, defaults, self.clock.now(), checks)
+        others = [n for n, each in enumerate(made) if each is None]
+        drafts: list[Draft | InvalidRequest] = cast("list[Draft | InvalidRequest]", made)
+        if others:
+            found = await self._draft_others(caller, [submissions[n] for n in others], [ids[n] for n in others])
+            for n, each in zip(others, found, strict=True):
+                drafts[n] = each
+        return drafts
+
+    async def _draft_others(
+        self, caller: Caller, submissions: Sequence[Submission], ids: Sequence[NotificationId]
+    ) -> list[Draft | InvalidRequest]:
+        """Draft what is not plain, and keep the devices that are named by their tokens."""
+        named = await self.direct.named(caller.app, submissions, self.clock.now())
+        clocks = await self.clocks(caller.app, submissions)
+        said = await self.templates.chosen(caller.app, submissions)
+
+        def drafted(devices: Sequence[Named]) -> list[Draft | InvalidRequest]:
+            now = self.clock.now()
+            each = zip(submissions, ids, devices, said, strict=True)
+            return [
+                self._draft(caller, submission, new_id, now, device, template, clocks)
+                for submission, new_id, device, template in each
+            ]
+
+        drafts = drafted(named)
+        meant = [each if isinstance(made, Draft) else None for each, made in zip(named, drafts, strict=True)]
+        kept = await self.direct.keep(meant, self.clock.now())
+        if any(map(_is_somebodys, meant, kept)):
+            drafts = drafted([new or was for new, was in zip(kept, named, strict=True)])
+        return drafts
 
     def _draft(
         self,
@@ -273,28 +285,44 @@ class Intake(Struct, frozen=True):
     def _tell(
         self,
         app: AppId,
+        submissions: Sequence[Submission],
         drafts: Sequence[Draft | InvalidRequest],
         results: Sequence[Acceptance | InvalidRequest],
     ) -> None:
-        accepted: dict[Lane, int] = {}
-        repeated = 0
-        tells_each = self.telemetry.wants(Event.NOTIFICATION_ACCEPTED)
-        for made, result in zip(drafts, results, strict=True):
-            if isinstance(result, Accepted) and isinstance(made, Draft):
-                lane = made.notification.lane
-                accepted[lane] = accepted.get(lane, 0) + 1
-                if tells_each and result.new:
-                    named = {"notification_id": format_id(result.id), "app": app}
-                    self.telemetry.event(Event.NOTIFICATION_ACCEPTED, **named, lane=lane)
-            elif isinstance(result, InvalidRequest):
-                self.telemetry.count(Metric.REFUSED, app=app, code=result.code)
-            elif not isinstance(result, Unwritten):
-                repeated += 1
-        for lane, n in accepted.items():
+        """Count what became of *submissions*, and wake those who deliver what was accepted."""
+        taken = [
+            made.notification.lane
+            for made, result in zip(drafts, results, strict=True)
+            if isinstance(result, Accepted) and isinstance(made, Draft)
+        ]
+        for lane, n in Counter(taken).items():
             self.announce(lane)
             self.telemetry.count(Metric.ACCEPTED, n, app=app, lane=lane)
+        if len(taken) < len(results):
+            self._tell_others(app, submissions, results)
+        if self.telemetry.wants(Event.NOTIFICATION_ACCEPTED):
+            for made, result in zip(drafts, results, strict=True):
+                if isinstance(result, Accepted) and isinstance(made, Draft) and result.new:
+                    named = {"notification_id": format_id(result.id), "app": app}
+                    self.telemetry.event(Event.NOTIFICATION_ACCEPTED, **named, lane=made.notification.lane)
+
+    def _tell_others(
+        self, app: AppId, submissions: Sequence[Submission], results: Sequence[Acceptance | InvalidRequest]
+    ) -> None:
+        """Count what was not accepted: repeats, and what was refused."""
+        repeated = 0
+        refused: Counter[Lane] = Counter()
+        for submission, result in zip(submissions, results, strict=True):
+            if isinstance(result, InvalidRequest | Unwritten):
+                refused[lane_of(submission.kind, submission.urgency)] += 1
+                if isinstance(result, InvalidRequest):
+                    self.telemetry.count(Metric.REFUSED, app=app, code=result.code)
+            elif not isinstance(result, Accepted):
+                repeated += 1
         if repeated:
             self.telemetry.count(Metric.DEDUPLICATED, repeated, app=app)
+        for lane, n in refused.items():
+            self.refused(app, lane, n)
 
 
 def _traced(made: Draft | InvalidRequest, trace: Trace | None) -> Draft | InvalidRequest:
@@ -302,7 +330,9 @@ def _traced(made: Draft | InvalidRequest, trace: Trace | None) -> Draft | Invali
     if trace is None or isinstance(made, InvalidRequest):
         return made
     notification = made.notification
-    return replace(made, notification=replace(notification, content=replace(notification.content, trace=trace)))
+    return replace(
+        made, notification=replace(notification, content=replace(notification.content, trace=trace)), stored=None
+    )
 
 
 def _is_somebodys(meant: Named, kept: Named) -> bool:

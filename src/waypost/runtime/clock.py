@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Final
 
 from waypost.domain.ids import NotificationId, next_ids
 from waypost.domain.time import Instant
@@ -22,14 +23,24 @@ class SystemClock:
         return time.monotonic()
 
 
+_NOISE_BYTES: Final = 10
+"""The random bytes of one call for ids."""
+_DRAWN_BYTES: Final = 400 * _NOISE_BYTES
+"""The random bytes that are asked of the system at once."""
+
+
 class RandomIds:
     """A maker of UUIDv7s that never go back within the process."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._floor = 0
+        self._noise = b""
 
     def next(self, count: int) -> list[NotificationId]:
         """Make *count* ids in order."""
-        ids, self._floor = next_ids(self._clock.now(), count, os.urandom(10), self._floor)
+        if not self._noise:
+            self._noise = os.urandom(_DRAWN_BYTES)
+        noise, self._noise = self._noise[:_NOISE_BYTES], self._noise[_NOISE_BYTES:]
+        ids, self._floor = next_ids(self._clock.now(), count, noise, self._floor)
         return ids

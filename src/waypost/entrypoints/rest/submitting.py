@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
@@ -11,7 +12,7 @@ from waypost.domain.errors import Fault, InvalidRequest, WaypostError
 from waypost.domain.submission import Submission
 from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest.api import Api
-from waypost.entrypoints.rest.bodies import RawBatch
+from waypost.entrypoints.rest.bodies import Batch, RawBatch
 from waypost.entrypoints.rest.problems import Problem, problem_of
 from waypost.entrypoints.submitting import Submitted, placed, submit, with_key
 from waypost.pipeline.intake import Caller
@@ -34,6 +35,7 @@ class BatchAnswer(Struct, frozen=True):
 
 
 _submission = msgspec.json.Decoder(Submission)
+_whole_batch = msgspec.json.Decoder(Batch)
 _batch = msgspec.json.Decoder(RawBatch)
 
 
@@ -57,16 +59,24 @@ async def submit_batch(api: Api, caller: Caller, header_key: str | None, body: b
     """Accept each item or say what is wrong with it: 202 if any is new, 200 if none is."""
     if header_key is not None:
         raise InvalidRequest((Fault("Idempotency-Key", "names one notification; give each item its own key"),))
-    raw_items = decode(_batch, body).notifications
-    await api.limits.count(caller, len(raw_items) - 1)
-    items = [_read(raw, n) for n, raw in enumerate(raw_items)]
+    items = _items(body)
+    await api.limits.count(caller, len(items) - 1)
     submissions = [item for item in items if isinstance(item, Submission)]
     answers = iter(await submit(api.intake, api.views, caller, submissions))
     merged = [next(answers) if isinstance(item, Submission) else item for item in items]
-    results = tuple(_result(answer, n) for n, answer in enumerate(merged))
-    new = sum(1 for each in results if each.notification and not each.notification.deduplicated)
-    refused = sum(1 for each in results if each.error)
+    results = tuple([_result(answer, n) for n, answer in enumerate(merged)])
+    new = sum([1 for each in results if each.notification and not each.notification.deduplicated])
+    refused = sum([1 for each in results if each.error])
     return (202 if new else 200), BatchAnswer(new, len(results) - new - refused, refused, results)
+
+
+def _items(body: bytes) -> Sequence[Submission | InvalidRequest]:
+    """Read the items of a batch: all at once, and each by itself where one of them is wrong."""
+    try:
+        return _whole_batch.decode(body).notifications
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raw_items = decode(_batch, body).notifications
+    return [_read(raw, n) for n, raw in enumerate(raw_items)]
 
 
 def _read(raw: Raw, n: int) -> Submission | InvalidRequest:
