@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from litestar.types import Receive
 
@@ -42,7 +42,7 @@ class BodyReader:
             why = f"the body took more than {self._settings.body_timeout_s:g} s"
             raise RequestRefused(ErrorCode.REQUEST_TIMEOUT, why, closes=True) from None
         if body and not any_type:
-            _check_type(headers)
+            check_type(dict(headers))
         return body
 
     async def _collected(self, receive: Receive, limit_bytes: int) -> bytes:
@@ -88,8 +88,8 @@ def _declared(headers: Iterable[tuple[bytes, bytes]]) -> int | None:
     return None
 
 
-def _check_type(headers: Iterable[tuple[bytes, bytes]]) -> None:
-    fields = dict(headers)
+def check_type(fields: Mapping[bytes, bytes]) -> None:
+    """Raise RequestRefused where a body is not JSON as it stands."""
     if fields.get(b"content-encoding", b"identity").lower() != b"identity":
         raise RequestRefused(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "send the body without a content encoding")
     media, _, parameters = fields.get(b"content-type", b"").decode("latin-1").lower().partition(";")

@@ -12,6 +12,7 @@ from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
 from waypost.entrypoints.request_ids import HEADER, request_id
 from waypost.entrypoints.rest.problems import PROBLEM_TYPE, RequestRefused, encode_problem, problem_of
 from waypost.entrypoints.rest.settings import RestSettings
+from waypost.entrypoints.rest.whole_request import HotRoutes, WholeRequest, may_be_whole
 
 PIPELINE_LIMIT: Final = 100
 """The most requests of one connection that wait for the answer to the one before."""
@@ -78,6 +79,11 @@ class BoundedProtocol(HttpToolsProtocol):
 
     _bytes_without_news = 0
     """The bytes since a head, a piece of a body or a message was last complete: a head, a trailer, a chunk's line."""
+    memory: dict[str, Any]
+    """What the routes of whole requests remember from one request to the next."""
+    _hot: HotRoutes | None = None
+    _coming: WholeRequest | None = None
+    """A request that may come whole, of which the body is still to come in this read."""
     _in_head = True
     _head_timer: asyncio.TimerHandle | None = None
     _reader_timer: asyncio.TimerHandle | None = None
@@ -85,6 +91,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as its base does
         """Give the first request's head its time, and its connection a place."""
         super().connection_made(transport)
+        self.memory = {}
+        self._hot = getattr(self.app, "whole", None)
         self._await_head()
         self.idle[self] = None
         self.placed.add(self)
@@ -102,8 +110,6 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Count what the parser may keep until it is whole."""
-        if self._in_head and self._head_timer is None:
-            self._await_head()
         limit = self.settings.headers_limit_bytes
         step = max(1, limit // _STEPS)
         for at in range(0, len(data), step):
@@ -113,7 +119,17 @@ class BoundedProtocol(HttpToolsProtocol):
             if self._bytes_without_news > limit:
                 self._refuse(RequestRefused(ErrorCode.HEADERS_TOO_LARGE, f"at most {limit} bytes"))
             if self.transport.is_closing():
-                return
+                break
+        if self._coming is not None:
+            self._hand_over(self._coming)
+        if self._in_head and self._head_timer is None and self._bytes_without_news and not self.transport.is_closing():
+            self._await_head()
+
+    def on_message_begin(self) -> None:
+        """Begin a head; what uvicorn keeps of a request is made when it is to answer it."""
+        self.url = b""
+        self.headers = []
+        self.expect_100_continue = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a field of the head."""
@@ -125,27 +141,67 @@ class BoundedProtocol(HttpToolsProtocol):
         if len(self.pipeline) >= PIPELINE_LIMIT:
             raise ValueError("too many requests are waiting on one connection")
         version = self.parser.get_http_version()
-        hosts = sum(name == b"host" for name, _ in self.headers)
+        hosts = sum([name == b"host" for name, _ in self.headers])
         if version not in _VERSIONS or hosts > 1 or (hosts == 0 and version != "1.0"):
             raise ValueError("HTTP/1.0 or 1.1, with one Host (RFC 9112, section 3.2)")
+        self._coming = self._hot_request(version)
         self._in_head = False
         self._bytes_without_news = 0
         self._stop_watch()
-        scope: Any = self.scope
-        scope[_VOUCH] = self._vouch
-        scope[_TAKE_OVER] = self._take_over
-        super().on_headers_complete()
+        if self._coming is None:
+            self._give_to_uvicorn()
 
     def on_body(self, body: bytes) -> None:
         """Take a piece of the body."""
         self._bytes_without_news = 0
-        super().on_body(body)
+        if self._coming is not None:
+            self._coming.body += body
+        else:
+            super().on_body(body)
 
     def on_message_complete(self) -> None:
         """Begin the next head, whose time runs from its first byte."""
         self._in_head = True
         self._bytes_without_news = 0
-        super().on_message_complete()
+        if self._coming is None or self._hot is None:
+            super().on_message_complete()
+            return
+        request, self._coming = self._coming, None
+        self.cycle = request  # type: ignore[assignment]  # what uvicorn asks of a cycle, it answers
+        task = self.loop.create_task(self._hot.answer(request))
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
+
+    def _hot_request(self, version: str) -> WholeRequest | None:
+        """Return the request of which the head is whole, if it may be answered without ASGI."""
+        before: RequestResponseCycle | None = self.cycle  # None until the first request's head is whole
+        is_busy = before is not None and not before.response_complete
+        if self._hot is None or is_busy or version != "1.1" or self.parser.get_method() != b"POST":
+            return None
+        limit, fields = self._hot.limit_of(self.url), dict(self.headers)
+        settings = self.settings
+        is_large = len(fields) > settings.headers_limit or self._bytes_without_news > settings.headers_limit_bytes
+        if limit is None or is_large or len(fields) < len(self.headers) or not may_be_whole(fields, limit):
+            return None
+        return WholeRequest(self, self.url, self.headers, fields)
+
+    def _give_to_uvicorn(self) -> None:
+        """Have uvicorn answer the request of which the head is whole."""
+        url, headers, expects = self.url, self.headers, self.expect_100_continue
+        super().on_message_begin()
+        self.url, self.expect_100_continue = url, expects
+        self.headers += headers  # the very list that stands in the scope
+        scope: Any = self.scope
+        scope[_VOUCH] = self.vouch
+        scope[_TAKE_OVER] = self._take_over
+        super().on_headers_complete()
+
+    def _hand_over(self, request: WholeRequest) -> None:
+        """Have uvicorn answer a request that did not come whole."""
+        self._coming = None
+        self._give_to_uvicorn()
+        if request.body:
+            super().on_body(request.body)
 
     def on_response_complete(self) -> None:
         """Stop waiting: whatever is still to come of the request, nobody needs it."""
@@ -167,7 +223,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Answer what is not HTTP with a problem."""
         self._refuse(InvalidRequest((Fault("", "not an HTTP/1.1 request"),)))
 
-    def _vouch(self) -> None:
+    def vouch(self) -> None:
         """Note that a known caller's request is in hand."""
         self.idle.pop(self, None)
 
