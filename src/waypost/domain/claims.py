@@ -22,6 +22,8 @@ def claims_of(
 ) -> tuple[Claim, ...]:
     """List the keys that *submission* claims for its *notification*: the caller's own, and that of what it says."""
     own = submission.idempotency_key
+    if own is None and submission.dedup_window is None and not (defaults.has_windows or _is_of_notify(submission)):
+        return ()
     window_ms = min(_window_s(submission, defaults) * SECOND_MS, notification.expires_at - now)
     if own is None:
         if window_ms <= 0:
@@ -48,7 +50,7 @@ def keys_of(submission: Submission, notification: Notification) -> list[bytes]:
 
 
 def _content_key(submission: Submission, notification: Notification) -> bytes:
-    if isinstance(submission, ContentSubmission):
+    if _is_of_notify(submission):
         return content_key(notification.app, notification.caller, notification.user_id, notification.content)
     said = submission
     if said.idempotency_key is not None or said.dedup_window is not None:
@@ -60,6 +62,11 @@ def _window_s(submission: Submission, defaults: Defaults) -> int:
     """Return the window asked for, seconds; at the notify API a key of the caller tells repeats alone."""
     if submission.dedup_window is not None:
         return submission.dedup_window
-    if not isinstance(submission, ContentSubmission):
+    if not _is_of_notify(submission):
         return defaults.window_s(submission.type)
     return 0 if submission.idempotency_key is not None else defaults.window_s(submission.type, _NOTIFY_WINDOW_S)
+
+
+def _is_of_notify(submission: Submission) -> bool:
+    """Tell whether it came by the notify API, whose windows and keys are its own."""
+    return isinstance(submission, ContentSubmission)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
@@ -16,7 +16,7 @@ from waypost.domain.words import Words
 
 KEY_BYTES = 16
 
-_canonical = msgspec.msgpack.Encoder(order="deterministic")
+_canonical = msgspec.msgpack.Encoder(order="deterministic").encode
 
 
 class ClaimKind(Words):
@@ -92,4 +92,4 @@ def body_hash(request: Any) -> bytes:
 
 
 def _digest(value: Any) -> bytes:
-    return hashlib.sha256(_canonical.encode(value)).digest()
+    return sha256(_canonical(value)).digest()

@@ -46,6 +46,10 @@ class SpecialCheck(Struct, frozen=True):
         return self.check(content, kind)
 
 
+class KeysCheck(SpecialCheck, frozen=True):
+    """A check that of what is plain looks at the keys of data alone: asked there once for all that have the same."""
+
+
 class Draft(Struct, frozen=True):
     """A checked submission as a notification, with the keys it claims."""
 

@@ -13,7 +13,7 @@ from typing import Final
 from waypost.domain.channel_steps import ChannelStep, steps_of
 from waypost.domain.claims import claims_of
 from waypost.domain.content import Content, Kind
-from waypost.domain.drafting import ContentCheck, Draft, SpecialCheck, encode_content
+from waypost.domain.drafting import ContentCheck, Draft, KeysCheck, SpecialCheck, encode_content
 from waypost.domain.ids import AppId, CallerId, NotificationId, UserId
 from waypost.domain.notification import Notification, lane_of
 from waypost.domain.storable import why_unstorable
@@ -39,23 +39,82 @@ def draft_plain(
     checks: Sequence[ContentCheck] = (),
 ) -> list[Draft | None]:
     """Draft those of *submissions* that are plain, under their *ids*; None stands for those that `draft` decides."""
-    common = [check for check in checks if type(check) is not SpecialCheck]
-    made: list[Draft | None] = []
-    for submission, id_ in zip(submissions, ids, strict=True):
-        steps = defaults.channels_of(submission.type)
-        content = _content(submission, steps_of(steps) if steps else ())
-        if content is None or any([check(content, Kind.VISIBLE) for check in (checks if steps else common)]):
-            made.append(None)
-            continue
-        made.append(_draft(submission, content, id_, app, caller, defaults, now))
-    return made
+    batch = _Batch(app, caller, defaults, now, checks)
+    return [batch.draft(submission, id_) for submission, id_ in zip(submissions, ids, strict=True)]
+
+
+class _Batch:
+    """What is the same for all submissions of a batch, and is found out once."""
+
+    def __init__(
+        self, app: AppId, caller: CallerId, defaults: Defaults, now: Instant, checks: Sequence[ContentCheck]
+    ) -> None:
+        self._app = app
+        self._caller = caller
+        self._defaults = defaults
+        self._now = now
+        self._checks = checks
+        self._common = [check for check in checks if not isinstance(check, SpecialCheck)]
+        self._of_keys = [check for check in checks if isinstance(check, KeysCheck)]
+        self._good: set[tuple[str, ...]] = set()
+        """The keys of data in which no check of keys found anything."""
+        self._steps: dict[str | None, tuple[ChannelStep, ...]] = {}
+        """The app's own channels, by type."""
+
+    def draft(self, submission: Submission, id_: NotificationId) -> Draft | None:
+        """Draft a plain submission; None for any other, and for what must be refused."""
+        kind = submission.type
+        steps = self._steps.get(kind)
+        if steps is None:
+            steps = self._steps[kind] = steps_of(self._defaults.channels_of(kind))
+        content = _content(submission, steps)
+        if content is None or self._is_refused(content):
+            return None
+        stored, user_id, now = encode_content(content), UserId(submission.user_id or ""), self._now
+        if len(stored) + len(user_id) > STORED_LIMIT_BYTES:
+            return None
+        due_at = None if submission.scheduled_at is None else from_datetime(submission.scheduled_at)
+        if due_at is not None and due_at > now + SCHEDULE_LIMIT_MS:
+            return None
+        if due_at is not None and due_at <= now:
+            due_at = None
+        ttl_ms = (self._defaults.ttl_of(kind) if submission.ttl is None else submission.ttl) * SECOND_MS
+        notification = Notification(
+            id_,
+            self._app,
+            self._caller,
+            user_id,
+            content,
+            now,
+            later(due_at or now, ttl_ms),
+            ttl_ms,
+            lane_of(Kind.VISIBLE, submission.urgency),
+            Kind.VISIBLE,
+            submission.urgency,
+            submission.guarantee,
+            (),
+            due_at,
+        )
+        return Draft(notification, claims_of(submission, notification, self._defaults, now), content, stored)
+
+    def _is_refused(self, content: Content) -> bool:
+        """Tell whether a check finds something; where the app itself names channels, all are asked."""
+        checks = self._common
+        if content.channels:
+            checks = [*self._checks]
+        elif content.data and (keys := tuple(content.data)) not in self._good:
+            if any([check(content, Kind.VISIBLE) for check in self._of_keys]):
+                return True
+            self._good.add(keys)
+        return any([check(content, Kind.VISIBLE) for check in checks])
 
 
 def _content(submission: Submission, channels: tuple[ChannelStep, ...]) -> Content | None:
-    """Build the content of a plain submission; None for any other, and for what must be refused."""
+    """Build the content of a plain submission; None for any other, and for what no store could keep."""
     data, tags = submission.data, submission.tags
-    is_plain = submission.user_id is not None and (submission.title or submission.body)
-    if not is_plain or _special(submission) != _UNSAID or (data and why_unstorable(data)):
+    if submission.user_id is None or not (submission.title or submission.body) or _special(submission) != _UNSAID:
+        return None
+    if data and why_unstorable(data):
         return None
     return Content(
         submission.title,
@@ -76,39 +135,3 @@ def _content(submission: Submission, channels: tuple[ChannelStep, ...]) -> Conte
         tags=tuple(dict.fromkeys(tags)) if tags else (),
         campaign=submission.campaign,
     )
-
-
-def _draft(
-    submission: Submission,
-    content: Content,
-    notification_id: NotificationId,
-    app: AppId,
-    caller: CallerId,
-    defaults: Defaults,
-    now: Instant,
-) -> Draft | None:
-    """Draft a plain submission; None where it is too large, or for a time too far away."""
-    user_id = UserId(submission.user_id or "")
-    due_at = None if submission.scheduled_at is None else from_datetime(submission.scheduled_at)
-    stored = encode_content(content)
-    if len(stored) + len(user_id) > STORED_LIMIT_BYTES or (due_at is not None and due_at > now + SCHEDULE_LIMIT_MS):
-        return None
-    due_at = None if due_at is None or due_at <= now else due_at
-    ttl_ms = (defaults.ttl_of(submission.type) if submission.ttl is None else submission.ttl) * SECOND_MS
-    notification = Notification(
-        notification_id,
-        app,
-        caller,
-        user_id,
-        content,
-        now,
-        later(due_at or now, ttl_ms),
-        ttl_ms,
-        lane_of(Kind.VISIBLE, submission.urgency),
-        Kind.VISIBLE,
-        submission.urgency,
-        submission.guarantee,
-        (),
-        due_at,
-    )
-    return Draft(notification, claims_of(submission, notification, defaults, now), content, stored)

@@ -245,6 +245,11 @@ class Defaults(Struct, frozen=True):
         """Return the channels of a submission of the type *kind* that names none."""
         return self.channels if kind is None else self.channels_by_type.get(NotificationType(kind), self.channels)
 
+    @property
+    def has_windows(self) -> bool:
+        """Whether a type of notifications has a window here."""
+        return bool(self.dedup_window_s or self.dedup_windows_s)
+
     def window_s(self, kind: str | None, unset: int = 0) -> int:
         """Return the window of notifications of the type *kind*, seconds; *unset* where the app says nothing."""
         said = self.dedup_windows_s.get(NotificationType(kind)) if kind is not None else None

@@ -84,7 +84,10 @@ class SenderPlugin(Struct, frozen=True, kw_only=True):
     build: Callable[[CredentialId, Any, Means], Sender]
     """Builds the sender of one section, not yet started; an app may have several, each with its own credential."""
     content_check: ContentCheck = no_faults
-    """The check for what the channel could never send, asked at intake in every app that has a section."""
+    """The check for what the channel could never send, asked at intake in every app that has a section.
+
+    One that says of itself what it looks at (domain/drafting) is asked less often.
+    """
     registration_check: Callable[[AppId, Any], RegistrationCheck] = any_token
     """What it could never send to: the check of one app, by its section, or by None where the app has none.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,14 +16,15 @@ from waypost.bootstrap.registry import installed
 from waypost.bootstrap.senders import content_checks
 from waypost.config import AppSettings
 from waypost.domain.channel_steps import SubmittedStep
-from waypost.domain.drafting import Draft, draft
+from waypost.domain.drafting import ContentCheck, Draft, draft
 from waypost.domain.errors import InvalidRequest
 from waypost.domain.ids import AppId, CallerId
 from waypost.domain.plain import SPECIAL, draft_plain
-from waypost.domain.submission import ContentSubmission, Defaults, Submission, TypedDefaults
+from waypost.domain.submission import ContentSubmission, Defaults, NotificationType, Submission, TypedDefaults
 
 APP, CALLER = AppId("demo"), CallerId("billing")
-CHECKS = content_checks(AppSettings(senders={"apns": None, "fcm": None, "webpush": None, "inapp": None}), installed())
+CHECKS = content_checks(AppSettings(senders={plugin.channel: None for plugin in installed()}), installed())
+FEW = content_checks(AppSettings(senders={"fcm": None}), installed())
 AT = datetime.fromtimestamp(NOW / 1000, UTC)
 
 texts = st.text(max_size=12)
@@ -96,22 +98,24 @@ def read(body: dict[str, Any], kind: type[Submission]) -> Submission | None:
         return None
 
 
-def drafted(submission: Submission, own: Defaults) -> Draft | InvalidRequest:
+def drafted(submission: Submission, own: Defaults, checks: Sequence[ContentCheck] = CHECKS) -> Draft | InvalidRequest:
     """By the general way."""
     try:
-        return draft(submission, ID, APP, CALLER, own, NOW, CHECKS)
+        return draft(submission, ID, APP, CALLER, own, NOW, checks)
     except InvalidRequest as refused:
         return refused
 
 
-@given(bodies, defaults, st.sampled_from([Submission, ContentSubmission]))
-def test_the_shorter_way_drafts_the_same_or_leaves_it(body: dict[str, Any], own: Defaults, kind: type) -> None:
+@given(bodies, defaults, st.sampled_from([Submission, ContentSubmission]), st.sampled_from([CHECKS, FEW]))
+def test_the_shorter_way_drafts_the_same_or_leaves_it(
+    body: dict[str, Any], own: Defaults, kind: type, checks: Sequence[ContentCheck]
+) -> None:
     """Over every field there is, with the checks of real channels."""
     submission = read(body, kind)
     if submission is None:
         return
-    (made,) = draft_plain([submission], [ID], APP, CALLER, own, NOW, CHECKS)
-    by_the_general_way = drafted(submission, own)
+    (made,) = draft_plain([submission], [ID], APP, CALLER, own, NOW, checks)
+    by_the_general_way = drafted(submission, own, checks)
     if made is not None:
         assert made == by_the_general_way
         assert made.stored == msgspec.msgpack.encode(made.notification.content)
@@ -145,3 +149,18 @@ def test_a_check_of_what_is_special_is_asked_where_the_app_itself_names_channels
     submission = Submission(user_id="ann", title="Hello")
     assert draft_plain([submission], [ID], APP, CALLER, own, NOW, CHECKS) == [None]
     assert isinstance(drafted(submission, own), InvalidRequest)
+
+
+def test_what_is_the_same_for_a_batch_is_so_for_each_of_it() -> None:
+    """Keys of data that a channel takes for itself are found behind those that are well, and types have their own."""
+    otp, order = NotificationType("otp"), NotificationType("order")
+    own = TypedDefaults(ttl_s=5, ttls_s={otp: 30}, dedup_windows_s={order: 9}, channels_by_type={order: ("push",)})
+    said = [
+        Submission(user_id="ann", title="Hello", data=data, type=kind)
+        for data in ({}, {"a": "b"}, {"aps": "x"}, {"a": "c"}, {"from": "x", "a": "d"}, {"gcm.x": 1})
+        for kind in (None, otp, order)
+    ]
+    made = draft_plain(said, [ID] * len(said), APP, CALLER, own, NOW, CHECKS)
+    each = [drafted(one, own) for one in said]
+    assert made == [one if isinstance(one, Draft) else None for one in each]
+    assert [one is None for one in made] == [False] * 6 + [True] * 3 + [False] * 3 + [True] * 6

@@ -9,6 +9,7 @@ from collections import Counter as Counted
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import cast
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
 from prometheus_client.mmap_dict import MmapedDict
@@ -62,8 +63,7 @@ class PrometheusSink(Silent):
 
     def count(self, metric: Metric, n: float = 1, /, **labels: str) -> None:
         """Add *n* to a counter."""
-        series = self._labelled(metric, labels)
-        assert isinstance(series, Counter)
+        series = cast("Counter", self._labelled(metric, labels))  # to ask for its class is Python code, each time
         series.inc(n)
 
     def gauge(self, metric: Metric, value: float, /, **labels: str) -> None:
@@ -81,8 +81,7 @@ class PrometheusSink(Silent):
 
     def observe_all(self, metric: Metric, values: Sequence[float], /, **labels: str) -> None:
         """Record many values of a histogram at once: each of its numbers is written once for all of them."""
-        series = self._labelled(metric, labels)
-        assert isinstance(series, Histogram)
+        series = cast("Histogram", self._labelled(metric, labels))
         bounds = buckets_of(metric)
         series._sum.inc(sum(values))
         for bucket, n in Counted(bisect_left(bounds, value) for value in values).items():

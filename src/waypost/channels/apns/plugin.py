@@ -11,6 +11,7 @@ from waypost.channels.apns.settings import HOSTS, ApnsSettings
 from waypost.domain.channel import APNS
 from waypost.domain.credential import CredentialId
 from waypost.domain.device import Platform, Registration, RegistrationCheck, has_no_keys
+from waypost.domain.drafting import KeysCheck
 from waypost.domain.errors import Fault
 from waypost.domain.ids import AppId
 from waypost.ports.plugin import Gateway, Means, SenderPlugin
@@ -63,7 +64,7 @@ PLUGIN: Final = SenderPlugin(
     settings=ApnsSettings,
     build=_build,
     gateways=_gateways,
-    content_check=faults,
+    content_check=KeysCheck(faults),
     registration_check=_registration_check,
     broadcasts=(CHANNEL_KIND,),
     own_fields=("push_type",),

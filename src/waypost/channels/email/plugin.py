@@ -10,6 +10,7 @@ from waypost.channels.email.mailboxes import canonical, registration_check
 from waypost.channels.email.settings import CHANNEL, PORTS, EmailSettings
 from waypost.domain.credential import CredentialId
 from waypost.domain.device import EMAIL
+from waypost.domain.drafting import SpecialCheck
 from waypost.domain.errors import ConfigurationError
 from waypost.domain.extras import how_to_install
 from waypost.ports.callbacks import CallbackRequest, ForgedCallback, TargetReport
@@ -54,7 +55,7 @@ PLUGIN: Final = SenderPlugin(
     settings=EmailSettings,
     build=_build,
     gateways=_gateways,
-    content_check=content_faults,
+    content_check=SpecialCheck(content_faults),
     registration_check=registration_check,
     family="email",
     is_bound=False,

@@ -9,6 +9,7 @@ from waypost.channels.fcm.payload import CONDITION, GROUP, TOPIC, faults
 from waypost.channels.fcm.platforms import PLATFORMS
 from waypost.channels.fcm.settings import CHANNEL, GOOGLE, TOKENS, FcmSettings
 from waypost.domain.credential import CredentialId
+from waypost.domain.drafting import KeysCheck
 from waypost.domain.limits import TokenBucket
 from waypost.ports.plugin import Gateway, Means, SenderPlugin
 
@@ -41,7 +42,7 @@ PLUGIN: Final = SenderPlugin(
     settings=FcmSettings,
     build=_build,
     gateways=_gateways,
-    content_check=faults,
+    content_check=KeysCheck(faults),
     broadcasts=(TOPIC, CONDITION, GROUP),
     rate=QUOTA,
 )

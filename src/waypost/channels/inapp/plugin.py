@@ -10,6 +10,7 @@ from waypost.domain.address import FEED, Feed
 from waypost.domain.channel_steps import ChannelStep
 from waypost.domain.content import Content, Kind
 from waypost.domain.credential import CredentialId
+from waypost.domain.drafting import SpecialCheck
 from waypost.domain.errors import Fault
 from waypost.domain.routing import Candidate, Question, Rule, place_of
 from waypost.ports.plugin import Means, SenderPlugin
@@ -48,7 +49,7 @@ PLUGIN: Final = SenderPlugin(
     platforms=(),
     settings=InappSettings,
     build=_build,
-    content_check=_content_faults,
+    content_check=SpecialCheck(_content_faults),
     rate=None,
     rules=(Rule("feed", add=_feed, concerns=lambda notification: bool(notification.content.channels)),),
     family=CHANNEL,

@@ -10,6 +10,7 @@ from waypost.channels.sms.registration import canonical, registration_check
 from waypost.channels.sms.settings import CHANNEL, TWILIO, SmsSettings
 from waypost.domain.credential import CredentialId
 from waypost.domain.device import PHONE
+from waypost.domain.drafting import SpecialCheck
 from waypost.domain.limits import FixedWindow, TokenBucket
 from waypost.domain.time import DAY_MS
 from waypost.ports.callbacks import CallbackRequest, TargetReport
@@ -46,7 +47,7 @@ PLUGIN: Final = SenderPlugin(
     settings=SmsSettings,
     build=_build,
     gateways=_gateways,
-    content_check=message_faults,
+    content_check=SpecialCheck(message_faults),
     registration_check=registration_check,
     canonical=canonical,
     family=str(CHANNEL),

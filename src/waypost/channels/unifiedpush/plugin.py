@@ -10,6 +10,7 @@ from waypost.channels.unifiedpush.registration import registration_check
 from waypost.channels.unifiedpush.settings import CHANNEL, UnifiedPushSettings
 from waypost.domain.credential import CredentialId
 from waypost.domain.device import Platform
+from waypost.domain.drafting import SpecialCheck
 from waypost.ports.plugin import Means, SenderPlugin
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ PLUGIN: Final = SenderPlugin(
     platforms=(Platform("unifiedpush"),),
     settings=UnifiedPushSettings,
     build=_build,
-    content_check=partial(message_faults, channel=CHANNEL),
+    content_check=SpecialCheck(partial(message_faults, channel=CHANNEL)),
     registration_check=registration_check,
     rate=None,
 )

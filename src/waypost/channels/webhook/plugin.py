@@ -9,6 +9,7 @@ from waypost.channels.webhook.registration import URL_KIND, content_faults, regi
 from waypost.channels.webhook.settings import CHANNEL, WebhookSettings
 from waypost.domain.credential import CredentialId
 from waypost.domain.device import URL
+from waypost.domain.drafting import SpecialCheck
 from waypost.ports.plugin import Gateway, Means, SenderPlugin
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ PLUGIN: Final = SenderPlugin(
     settings=WebhookSettings,
     build=_build,
     gateways=_gateways,
-    content_check=content_faults,
+    content_check=SpecialCheck(content_faults),
     registration_check=registration_check,
     broadcasts=(URL_KIND,),
     rate=None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -38,21 +37,25 @@ class Exchange:
         self.body_read = False
         self._api = api
         self._status = 0
+        self._id: str | None = None
 
     async def answer(self, status: int, body: bytes, media_type: str, headers: Headers = ()) -> None:
         """Send a whole answer."""
         raise NotImplementedError
 
-    @cached_property
+    @property
     def id(self) -> str:
         """The request's id."""
-        given = next((value for name, value in self.scope["headers"] if name == _REQUEST_ID), None)
-        return request_id(None if given is None else given.decode("latin-1"))
+        if self._id is None:
+            given = next((value for name, value in self.scope["headers"] if name == _REQUEST_ID), None)
+            self._id = request_id(None if given is None else given.decode("latin-1"))
+        return self._id
 
-    @cached_property
+    @property
     def page(self) -> Fields:
         """The fields for a web page of another origin, if it may call."""
-        return fields_for(self.scope, self._api.settings.cors_origins)
+        origins = self._api.settings.cors_origins
+        return fields_for(self.scope, origins) if origins else []
 
     async def run(self: E, answer: Callable[[E], Awaitable[None]]) -> None:
         """Answer the request with *answer*; what that raises becomes a problem."""

@@ -68,13 +68,8 @@ class WholeRequests:
         self._api = api
         self._routes = routes
         self._counts = _Counts(api.telemetry)
-
-    def limit_of(self, url: bytes) -> int | None:
-        """See HotRoutes."""
-        path = url.decode("latin-1")
-        if path not in self._routes:
-            return None
-        return self._api.settings.batch_limit_bytes if path in LARGE else self._api.settings.body_limit_bytes
+        large, usual = api.settings.batch_limit_bytes, api.settings.body_limit_bytes
+        self.limits = {path.encode(): large if path in LARGE else usual for path in routes}
 
     async def answer(self, request: WholeRequest) -> None:
         """See HotRoutes."""
@@ -95,7 +90,7 @@ class WholeRequests:
         exchange.body_read = True
         api.intake.shed(caller.app)
         key = request.fields.get(b"idempotency-key")
-        sender = placed(api, caller, request.headers)
+        sender = caller if api.intake.tracing is None else placed(api, caller, request.headers)
         submit = self._routes[exchange.route]
         status, answer = await submit(api, sender, None if key is None else key.decode("latin-1"), request.body)
         await exchange.answer(status, encode(answer), JSON_TYPE)
@@ -106,6 +101,8 @@ class WholeRequests:
         given, digest = memory.get(_KNOWN, (None, b""))
         is_same = given is not None and given == request.fields.get(b"authorization")
         caller = api.callers.known(digest) if is_same and b"x-api-key" not in request.fields else None
+        if caller is not None and api.limits.let_all_in(caller):
+            return caller
         if caller is not None:
             visit = Visit(f"POST {path}", request.peer, lambda name: values(headers, name))
             await api.limits.enter(caller, visit, caller.user)
@@ -130,7 +127,7 @@ class _WholeExchange(Exchange):
     async def answer(self, status: int, body: bytes, media_type: str, headers: Headers = ()) -> None:
         """See Exchange; nothing of the body is left to be drained."""
         self._status = status
-        fields = self.fields(body, media_type, headers)
+        fields = b"".join([b"%b: %b\r\n" % field for field in self.fields(body, media_type, headers)])
         await self.request.respond(status, fields, body, closes=CLOSES in headers)
 
     def count(self, status: str, seconds: float) -> None:

@@ -134,17 +134,22 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a field of the head."""
         if self._in_head:
-            super().on_header(name, value)
+            name = name.lower()
+            if name == b"expect" and value.lower() == b"100-continue":
+                self.expect_100_continue = True
+            self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         """Begin the body, which has limits of its own, since the head is whole."""
         if len(self.pipeline) >= PIPELINE_LIMIT:
             raise ValueError("too many requests are waiting on one connection")
         version = self.parser.get_http_version()
-        hosts = sum([name == b"host" for name, _ in self.headers])
+        fields = dict(self.headers)
+        is_unique = len(fields) == len(self.headers)
+        hosts = b"host" in fields if is_unique else sum([name == b"host" for name, _ in self.headers])
         if version not in _VERSIONS or hosts > 1 or (hosts == 0 and version != "1.0"):
             raise ValueError("HTTP/1.0 or 1.1, with one Host (RFC 9112, section 3.2)")
-        self._coming = self._hot_request(version)
+        self._coming = self._hot_request(version, fields) if is_unique else None
         self._in_head = False
         self._bytes_without_news = 0
         self._stop_watch()
@@ -172,16 +177,15 @@ class BoundedProtocol(HttpToolsProtocol):
         task.add_done_callback(self.tasks.discard)
         self.tasks.add(task)
 
-    def _hot_request(self, version: str) -> WholeRequest | None:
+    def _hot_request(self, version: str, fields: dict[bytes, bytes]) -> WholeRequest | None:
         """Return the request of which the head is whole, if it may be answered without ASGI."""
         before: RequestResponseCycle | None = self.cycle  # None until the first request's head is whole
         is_busy = before is not None and not before.response_complete
         if self._hot is None or is_busy or version != "1.1" or self.parser.get_method() != b"POST":
             return None
-        limit, fields = self._hot.limit_of(self.url), dict(self.headers)
-        settings = self.settings
+        limit, settings = self._hot.limits.get(self.url), self.settings
         is_large = len(fields) > settings.headers_limit or self._bytes_without_news > settings.headers_limit_bytes
-        if limit is None or is_large or len(fields) < len(self.headers) or not may_be_whole(fields, limit):
+        if limit is None or is_large or not may_be_whole(fields, limit):
             return None
         return WholeRequest(self, self.url, self.headers, fields)
 

@@ -13,16 +13,15 @@ from uvicorn.server import ServerState
 RawHeaders = Sequence[tuple[bytes, bytes]]
 
 _KEPT: Final = frozenset({b"keep-alive", b"Keep-Alive"})
-_UNUSUAL: Final = (b"expect", b"upgrade", b"transfer-encoding")
+_UNUSUAL: Final = frozenset({b"expect", b"upgrade", b"transfer-encoding"})
 """The fields of requests that uvicorn answers."""
 
 
 class HotRoutes(Protocol):
     """The routes that answer whole requests."""
 
-    def limit_of(self, url: bytes) -> int | None:
-        """Return the most bytes of a body for *url*, as it stands in the request; None where that is no hot route."""
-        ...
+    limits: Mapping[bytes, int]
+    """The most bytes of a body by what the request names, without any query."""
 
     async def answer(self, request: WholeRequest) -> None:
         """Answer a request, whatever it is."""
@@ -92,18 +91,17 @@ class WholeRequest:
         """Note that its caller is known."""
         self._connection.vouch()
 
-    async def respond(self, status: int, fields: RawHeaders, body: bytes, *, closes: bool) -> None:
-        """Write the answer in one piece, and go on with the connection."""
+    async def respond(self, status: int, fields: bytes, body: bytes, *, closes: bool) -> None:
+        """Write the answer in one piece, and go on with the connection; *fields* are lines as they are sent."""
         connection = self._connection
         if connection.flow.write_paused and not self.disconnected:
             await connection.flow.drain()
         if self.disconnected:
             return
-        if not self.keep_alive and not closes:
-            fields = [*fields, (b"connection", b"close")]
-        lines = [b"%b: %b\r\n" % field for field in (*connection.server_state.default_headers, *fields)]
+        lines = [b"%b: %b\r\n" % field for field in connection.server_state.default_headers]
+        end = b"\r\n" if self.keep_alive or closes else b"connection: close\r\n\r\n"
         self.response_started = self.response_complete = True
-        connection.transport.write(b"".join((STATUS_LINE[status], *lines, b"\r\n", body)))
+        connection.transport.write(b"".join((STATUS_LINE[status], *lines, fields, end, body)))
         if closes or not self.keep_alive:
             connection.transport.close()
         connection.on_response_complete()
@@ -119,4 +117,4 @@ def may_be_whole(fields: Mapping[bytes, bytes], limit_bytes: int) -> bool:
     length = fields.get(b"content-length", b"")
     if not length.isdigit() or len(length) > 9 or int(length) > limit_bytes:
         return False
-    return fields.get(b"connection", b"keep-alive") in _KEPT and not any([name in fields for name in _UNUSUAL])
+    return fields.get(b"connection", b"keep-alive") in _KEPT and _UNUSUAL.isdisjoint(fields)
