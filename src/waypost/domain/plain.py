@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Final
 
+from msgspec import Struct
+
 from waypost.domain.channel_steps import ChannelStep, steps_of
 from waypost.domain.claims import claims_of
 from waypost.domain.content import Content, Kind
@@ -29,6 +31,23 @@ _special = attrgetter(*SPECIAL)
 _UNSAID = _special(Submission())
 
 
+class Checks(Struct, frozen=True):
+    """The checks of an app, sorted by what they look at in plain content."""
+
+    every: tuple[ContentCheck, ...] = ()
+    common: tuple[ContentCheck, ...] = ()
+    """Those that look at anything."""
+    of_keys: tuple[ContentCheck, ...] = ()
+    """Those that look at the keys of data alone."""
+
+
+def checks_of(checks: Sequence[ContentCheck]) -> Checks:
+    """Sort *checks*."""
+    common = [check for check in checks if not isinstance(check, SpecialCheck)]
+    of_keys = [check.check for check in checks if isinstance(check, KeysCheck)]
+    return Checks(tuple(checks), tuple(common), tuple(of_keys))
+
+
 def draft_plain(
     submissions: Sequence[Submission],
     ids: Sequence[NotificationId],
@@ -36,7 +55,7 @@ def draft_plain(
     caller: CallerId,
     defaults: Defaults,
     now: Instant,
-    checks: Sequence[ContentCheck] = (),
+    checks: Checks,
 ) -> list[Draft | None]:
     """Draft those of *submissions* that are plain, under their *ids*; None stands for those that `draft` decides."""
     batch = _Batch(app, caller, defaults, now, checks)
@@ -46,16 +65,12 @@ def draft_plain(
 class _Batch:
     """What is the same for all submissions of a batch, and is found out once."""
 
-    def __init__(
-        self, app: AppId, caller: CallerId, defaults: Defaults, now: Instant, checks: Sequence[ContentCheck]
-    ) -> None:
+    def __init__(self, app: AppId, caller: CallerId, defaults: Defaults, now: Instant, checks: Checks) -> None:
         self._app = app
         self._caller = caller
         self._defaults = defaults
         self._now = now
         self._checks = checks
-        self._common = [check for check in checks if not isinstance(check, SpecialCheck)]
-        self._of_keys = [check for check in checks if isinstance(check, KeysCheck)]
         self._good: set[tuple[str, ...]] = set()
         """The keys of data in which no check of keys found anything."""
         self._steps: dict[str | None, tuple[ChannelStep, ...]] = {}
@@ -99,14 +114,18 @@ class _Batch:
 
     def _is_refused(self, content: Content) -> bool:
         """Tell whether a check finds something; where the app itself names channels, all are asked."""
-        checks = self._common
+        checks = self._checks
         if content.channels:
-            checks = [*self._checks]
-        elif content.data and (keys := tuple(content.data)) not in self._good:
-            if any([check(content, Kind.VISIBLE) for check in self._of_keys]):
+            return _finds(checks.every, content)
+        if content.data and checks.of_keys and (keys := tuple(content.data)) not in self._good:
+            if _finds(checks.of_keys, content):
                 return True
             self._good.add(keys)
-        return any([check(content, Kind.VISIBLE) for check in checks])
+        return bool(checks.common) and _finds(checks.common, content)
+
+
+def _finds(checks: Sequence[ContentCheck], content: Content) -> bool:
+    return any([check(content, Kind.VISIBLE) for check in checks])
 
 
 def _content(submission: Submission, channels: tuple[ChannelStep, ...]) -> Content | None:

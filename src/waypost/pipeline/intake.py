@@ -29,7 +29,7 @@ from waypost.domain.errors import ErrorCode, InvalidRequest, NotFound, Unavailab
 from waypost.domain.ids import AppId, CallerId, NotificationId, UserId, format_id
 from waypost.domain.local_time import UTC_NAME, ZoneReader
 from waypost.domain.notification import Lane, lane_of
-from waypost.domain.plain import draft_plain
+from waypost.domain.plain import Checks, checks_of, draft_plain
 from waypost.domain.scope import Scope
 from waypost.domain.submission import Defaults, Submission
 from waypost.domain.time import SECOND_MS, Instant, later
@@ -90,6 +90,8 @@ class Intake(Struct, frozen=True):
     """Reads when users read, for those who are to be told at their best time; None where nobody counts it."""
     tracing: Tracing | None = None
     """Records spans; None where nothing is traced."""
+    sorted_checks: dict[AppId, Checks] = {}
+    """The checks of each app by what they look at, once they were sorted."""
 
     async def submit(
         self, caller: Caller, submissions: Sequence[Submission], places: Sequence[Trace | None] = ()
@@ -216,8 +218,12 @@ class Intake(Struct, frozen=True):
     async def _drafts(self, caller: Caller, submissions: Sequence[Submission]) -> list[Draft | InvalidRequest]:
         """Draft each of *submissions*, or say what is wrong with it: the plain ones together, the others one by one."""
         ids = self.ids.next(len(submissions))
-        defaults, checks = self.defaults[caller.app], self.checks.get(caller.app, ())
-        made = draft_plain(submissions, ids, caller.app, caller.name, defaults, self.clock.now(), checks)
+        checks = self.sorted_checks.get(caller.app)
+        if checks is None:
+            checks = self.sorted_checks[caller.app] = checks_of(self.checks.get(caller.app, ()))
+        made = draft_plain(
+            submissions, ids, caller.app, caller.name, self.defaults[caller.app], self.clock.now(), checks
+        )
         others = [n for n, each in enumerate(made) if each is None]
         drafts: list[Draft | InvalidRequest] = cast("list[Draft | InvalidRequest]", made)
         if others:
@@ -295,7 +301,10 @@ class Intake(Struct, frozen=True):
             for made, result in zip(drafts, results, strict=True)
             if isinstance(result, Accepted) and isinstance(made, Draft)
         ]
-        for lane, n in Counter(taken).items():
+        lanes: dict[Lane, int] = {}
+        for lane in taken:
+            lanes[lane] = lanes.get(lane, 0) + 1
+        for lane, n in lanes.items():
             self.announce(lane)
             self.telemetry.count(Metric.ACCEPTED, n, app=app, lane=lane)
         if len(taken) < len(results):

@@ -25,7 +25,7 @@ class SystemClock:
 
 _NOISE_BYTES: Final = 10
 """The random bytes of one call for ids."""
-_DRAWN_BYTES: Final = 400 * _NOISE_BYTES
+_DRAWN_BYTES: Final = 64 * _NOISE_BYTES
 """The random bytes that are asked of the system at once."""
 
 

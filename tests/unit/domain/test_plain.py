@@ -19,7 +19,7 @@ from waypost.domain.channel_steps import SubmittedStep
 from waypost.domain.drafting import ContentCheck, Draft, draft
 from waypost.domain.errors import InvalidRequest
 from waypost.domain.ids import AppId, CallerId
-from waypost.domain.plain import SPECIAL, draft_plain
+from waypost.domain.plain import SPECIAL, checks_of, draft_plain
 from waypost.domain.submission import ContentSubmission, Defaults, NotificationType, Submission, TypedDefaults
 
 APP, CALLER = AppId("demo"), CallerId("billing")
@@ -114,7 +114,7 @@ def test_the_shorter_way_drafts_the_same_or_leaves_it(
     submission = read(body, kind)
     if submission is None:
         return
-    (made,) = draft_plain([submission], [ID], APP, CALLER, own, NOW, checks)
+    (made,) = draft_plain([submission], [ID], APP, CALLER, own, NOW, checks_of(checks))
     by_the_general_way = drafted(submission, own, checks)
     if made is not None:
         assert made == by_the_general_way
@@ -129,7 +129,7 @@ def test_what_is_special_is_left_alone(name: str) -> None:
     body = {"user_id": "ann", "title": "Hello", name: special[name]}
     submission = read(body, Submission)
     assert submission is not None
-    assert draft_plain([submission], [ID], APP, CALLER, Defaults(), NOW, CHECKS) == [None]
+    assert draft_plain([submission], [ID], APP, CALLER, Defaults(), NOW, checks_of(CHECKS)) == [None]
 
 
 def test_every_field_of_a_submission_is_plain_or_special() -> None:
@@ -140,14 +140,14 @@ def test_every_field_of_a_submission_is_plain_or_special() -> None:
 
 def test_what_is_too_large_is_left_to_be_refused() -> None:
     submission = Submission(user_id="ann", title="Hello", body="x" * 70_000)
-    assert draft_plain([submission], [ID], APP, CALLER, Defaults(), NOW, CHECKS) == [None]
+    assert draft_plain([submission], [ID], APP, CALLER, Defaults(), NOW, checks_of(CHECKS)) == [None]
 
 
 def test_a_check_of_what_is_special_is_asked_where_the_app_itself_names_channels() -> None:
     """The app's own channels come into content that says nothing of them."""
     own = Defaults(channels=("nothing",))
     submission = Submission(user_id="ann", title="Hello")
-    assert draft_plain([submission], [ID], APP, CALLER, own, NOW, CHECKS) == [None]
+    assert draft_plain([submission], [ID], APP, CALLER, own, NOW, checks_of(CHECKS)) == [None]
     assert isinstance(drafted(submission, own), InvalidRequest)
 
 
@@ -160,7 +160,7 @@ def test_what_is_the_same_for_a_batch_is_so_for_each_of_it() -> None:
         for data in ({}, {"a": "b"}, {"aps": "x"}, {"a": "c"}, {"from": "x", "a": "d"}, {"gcm.x": 1})
         for kind in (None, otp, order)
     ]
-    made = draft_plain(said, [ID] * len(said), APP, CALLER, own, NOW, CHECKS)
+    made = draft_plain(said, [ID] * len(said), APP, CALLER, own, NOW, checks_of(CHECKS))
     each = [drafted(one, own) for one in said]
     assert made == [one if isinstance(one, Draft) else None for one in each]
     assert [one is None for one in made] == [False] * 6 + [True] * 3 + [False] * 3 + [True] * 6

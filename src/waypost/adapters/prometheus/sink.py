@@ -64,7 +64,7 @@ class PrometheusSink(Silent):
     def count(self, metric: Metric, n: float = 1, /, **labels: str) -> None:
         """Add *n* to a counter."""
         series = cast("Counter", self._labelled(metric, labels))  # to ask for its class is Python code, each time
-        series.inc(n)
+        series._value.inc(n)
 
     def gauge(self, metric: Metric, value: float, /, **labels: str) -> None:
         """Set this worker's part of a gauge; what is read is the sum over the living workers, or the largest."""

@@ -90,6 +90,8 @@ def _declared(headers: Iterable[tuple[bytes, bytes]]) -> int | None:
 
 def check_type(fields: Mapping[bytes, bytes]) -> None:
     """Raise RequestRefused where a body is not JSON as it stands."""
+    if fields.get(b"content-type") == b"application/json" and b"content-encoding" not in fields:
+        return
     if fields.get(b"content-encoding", b"identity").lower() != b"identity":
         raise RequestRefused(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "send the body without a content encoding")
     media, _, parameters = fields.get(b"content-type", b"").decode("latin-1").lower().partition(";")

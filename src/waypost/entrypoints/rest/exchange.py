@@ -81,9 +81,9 @@ class Exchange:
 
     def fields(self, body: bytes, media_type: str, headers: Headers) -> Fields:
         """List the fields of an answer."""
-        fields = [(b"content-type", media_type.encode()), (b"content-length", b"%d" % len(body))]
-        fields += self.always
-        fields += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+        fields = [(b"content-type", media_type.encode()), (b"content-length", b"%d" % len(body)), *self.always]
+        if headers:
+            fields += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
         return fields
 
     @property

@@ -87,6 +87,8 @@ class BoundedProtocol(HttpToolsProtocol):
     _in_head = True
     _head_timer: asyncio.TimerHandle | None = None
     _reader_timer: asyncio.TimerHandle | None = None
+    _idle_until: float | None = None
+    """The time of the loop at which the connection has been idle for too long; None while a request is in hand."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as its base does
         """Give the first request's head its time, and its connection a place."""
@@ -104,6 +106,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the watch."""
         self._stop_watch()
+        self._stop_idle_timer()
         self._stop_watching_reader()
         self._give_up_place()
         super().connection_lost(exc)
@@ -209,9 +212,17 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Stop waiting: whatever is still to come of the request, nobody needs it."""
-        if not self.transport.is_closing():
+        is_closing = self.transport.is_closing()
+        if not is_closing:
             self.idle[self] = None
-        super().on_response_complete()
+        if is_closing or self.pipeline:
+            super().on_response_complete()
+            return
+        self.server_state.total_requests += 1
+        self.flow.resume_reading()
+        self._idle_until = self.loop.time() + self.settings.keep_alive_s
+        if self.timeout_keep_alive_task is None:
+            self.timeout_keep_alive_task = self.loop.call_at(self._idle_until, self._look_if_idle)
 
     def pause_writing(self) -> None:
         """Stop a client that is behind in time: what it does not take must not be kept for ever."""
@@ -238,7 +249,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.cycle.disconnected = True  # whatever the application still says goes nowhere
         self._stop_watch()
         self._stop_watching_reader()
-        self._unset_keepalive_if_required()
+        self._stop_idle_timer()
         self._give_up_place()
         self.connections.discard(self)
         self.transport.set_protocol(protocol)
@@ -251,6 +262,24 @@ class BoundedProtocol(HttpToolsProtocol):
         scope: Any = self.scope
         del scope[_VOUCH], scope[_TAKE_OVER]
         self.parser = self.cycle = self.scope = self.flow = None  # type: ignore[assignment]  # as on a lost connection
+
+    def _unset_keepalive_if_required(self) -> None:
+        """Note that the connection is not idle; its timer runs on, since to end one for each request costs more."""
+        self._idle_until = None
+
+    def _look_if_idle(self) -> None:
+        self.timeout_keep_alive_task = None
+        if self._idle_until is None:
+            return  # the next answer begins to wait anew
+        if self.loop.time() < self._idle_until:
+            self.timeout_keep_alive_task = self.loop.call_at(self._idle_until, self._look_if_idle)
+        else:
+            self.timeout_keep_alive_handler()
+
+    def _stop_idle_timer(self) -> None:
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+            self.timeout_keep_alive_task = None
 
     def _give_up_place(self) -> None:
         self.idle.pop(self, None)
