@@ -74,4 +74,4 @@ async def test_people_use_it_by_mouse_and_keyboard_in_light_and_dark_and_on_a_ph
     seen = json.loads(said)
     assert (seen["faults"], seen["axe"], seen["wide"]) == ([], {}, [])
     assert [name for name, is_so in seen["steps"] if not is_so] == [] and len(seen["steps"]) > 13
-    assert seen["polls"] > 0
+    assert seen["streams"] > 0

@@ -67,7 +67,16 @@ await page.keyboard.press("Space");
 await page.getByRole("button", { name: "Save preferences" }).focus();
 await page.keyboard.press("Enter");
 const told = await page.getByRole("status").textContent();
-console.log(JSON.stringify({ first, told }));
+await page.goto(base + "/access/keys/-/new");
+await page.getByLabel("Who calls with it").fill("shop");
+await page.getByLabel("read", { exact: true }).focus();
+await page.keyboard.press("Space");
+await page.keyboard.press("Enter");
+await page.getByRole("heading", { name: "The new key of shop" }).waitFor();
+await page.evaluate(axe);
+const violated = await page.evaluate(() => axe.run({ resultTypes: ["violations"] }).then((found) => found.violations));
+const key = await page.locator("#key").textContent();
+console.log(JSON.stringify({ first, told, violated, key }));
 await browser.close();
 """
 
@@ -118,7 +127,8 @@ async def _filled(caller: httpx.AsyncClient) -> list[str]:
         "campaigns/draft/forecast",
     ]
     own += ["campaigns/begun", "templates/-/new", "templates/hello", "audiences/topics/news"]
-    own += ["audiences/-/segment?name=rich", f"jobs/{answer.json()['id']}"]
+    own += ["audiences/-/segment?name=rich", f"jobs/{answer.json()['id']}", "access", "access/keys/-/new"]
+    own += ["access/keys/wp_any/rotate", "providers/-/test"]
     return [f"/{path}" for path in own]
 
 
@@ -142,5 +152,8 @@ async def test_every_page_is_for_everybody(sdk: Path, tmp_path: Path, monkeypatc
         for each in seen:
             assert each["status"] == 200 and not each["isTooWide"] and not each["violations"] + each["said"], each
         assert [each["drawn"] for each in seen if each["path"] == "/analytics"] == [2]
-        assert by_keyboard == {"first": "Skip to the page", "told": "Changed."}
+        key = by_keyboard.pop("key")
+        assert by_keyboard == {"first": "Skip to the page", "told": "Changed.", "violated": []}
+        async with made.client(key) as shop:
+            assert (await shop.get("/v1/notifications")).status_code == 200, "the key that was shown is one"
         assert (await caller.get("/v1/users/ann/preferences")).json()["enabled"] is False

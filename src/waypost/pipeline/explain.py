@@ -102,11 +102,9 @@ class Explain(Struct, frozen=True):
         zone, habits = (UTC_NAME, ()) if clock is None else (clock.zone.name, clock.habits)
         made = draft(submission, new_id, app, caller, *rules, template=said, zone=zone, habits=habits)
         notification = made.notification
-        (devices,) = await self.devices.for_users([(app, notification.user_id)])
+        recipient = await self._recipient(notification)
         if isinstance(device, Registration):
-            devices = [registered(device, None, now)]
-        (facts,) = ({},) if self.facts is None else await self.facts([notification])
-        recipient = Recipient(devices, facts)
+            recipient = replace(recipient, devices=[registered(device, None, now)])
         routed = self.routing.route(notification, recipient, now)
         return Explanation(
             notification,
@@ -117,6 +115,15 @@ class Explain(Struct, frozen=True):
             None if clock is None else clock.zone,
             best_time(send_at, habits, zone, now) if (send_at := submission.send_at) and is_best(send_at) else None,
         )
+
+    async def rulings(self, notification: Notification) -> Sequence[Ruling]:
+        """Ask the rules again of a notification that was accepted: of its user as they are known now."""
+        return self.routing.route(notification, await self._recipient(notification), self.clock.now()).rulings
+
+    async def _recipient(self, notification: Notification) -> Recipient:
+        (devices,) = await self.devices.for_users([(notification.app, notification.user_id)])
+        (facts,) = ({},) if self.facts is None else await self.facts([notification])
+        return Recipient(devices, facts)
 
     async def _clock(self, app: AppId, submission: Submission) -> UserClock | None:
         if self.clocks is None or submission.user_id is None:

@@ -49,6 +49,7 @@ class Act(StrEnum):
     TEMPLATE_PUBLISHED = "template.published"
     TEMPLATE_RETIRED = "template.retired"
     TEMPLATE_TRIED = "template.tried"
+    PROVIDER_TRIED = "provider.tried"
     ALERT_RETRIED = "alert.retried"
     ALERT_RESOLVED = "alert.resolved"
     TOPIC_PUT = "topic.put"

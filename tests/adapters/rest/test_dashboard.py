@@ -67,7 +67,7 @@ async def test_the_front_leads_to_an_overview_that_no_page_elsewhere_can_use() -
         policy = page.headers["content-security-policy"]
         assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy and "unsafe" not in policy
         assert page.headers["cache-control"] == "no-store" and page.headers["x-content-type-options"] == "nosniff"
-        for name in ("page.js", "page.css", "htmx.js", "uplot.js", "uplot.css"):
+        for name in ("page.js", "page.css", "uplot.js", "uplot.css"):
             assert (await here.get(f"/dashboard/-/static/{name}")).status_code == 200
         assert (await here.get("/dashboard/-/static/page.py")).status_code == 404
 

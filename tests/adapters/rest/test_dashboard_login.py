@@ -63,7 +63,8 @@ async def test_a_page_asks_who_is_there_and_leads_on_to_itself() -> None:
     async with guarded(ann="operator") as (_, caller, there):
         asked = await there.get("/dashboard/demo/events?q=ann")
         assert asked.headers["location"] == f"{LOGIN}?next=%2Fdashboard%2Fdemo%2Fevents%3Fq%3Dann"
-        assert (await there.get("/dashboard/demo/events", headers={"hx-request": "true"})).status_code == 401
+        followed = await there.get("/dashboard/demo/events", headers={"accept": "text/event-stream"})
+        assert (followed.status_code, followed.text) == (200, "event: gone\ndata:\n\n"), "the page loads itself anew"
         assert (await there.post("/dashboard/demo/failed/retry")).status_code == 401
         for wrong in (("ann", "wrong"), ("nobody", PASSWORD)):
             refused = await _log_in(there, *wrong)

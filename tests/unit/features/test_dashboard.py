@@ -179,5 +179,5 @@ def test_the_path_of_a_file_is_shown_whole() -> None:
 
 def test_what_others_wrote_is_as_it_was_published() -> None:
     told = dict(re.findall(r"^\| `([^`]+)` .*`([0-9a-f]{64})` \|$", (STATIC / "VENDORED.md").read_text(), re.MULTILINE))
-    assert set(told) == {"htmx.js", "uplot.js", "uplot.css"}
+    assert set(told) == {"uplot.js", "uplot.css"}
     assert {name: sha256((STATIC / name).read_bytes()).hexdigest() for name in told} == told

@@ -160,7 +160,7 @@ def _view(explanation: Explanation) -> ExplanationView:
         content_hash=shown(explanation.content_hash),
         dedup=explanation.dedup,
         targets=tuple(_target(target) for target in explanation.targets),
-        routing=tuple(_ruling(ruling) for ruling in explanation.rulings),
+        routing=tuple(ruling_view(ruling) for ruling in explanation.rulings),
     )
 
 
@@ -189,7 +189,8 @@ def _target(target: ExplainedTarget) -> ExplainedTargetView:
     )
 
 
-def _ruling(ruling: Ruling) -> RulingView:
+def ruling_view(ruling: Ruling) -> RulingView:
+    """Show what a rule said."""
     said = partial(RulingView, ruling.rule, ruling.name)
     match ruling.verdict:
         case LeftOut(reason):

@@ -30,7 +30,7 @@ from waypost.features.parts import Ground
 from waypost.stores.sql.location import run_dir_of_store
 
 _TYPES: Final = {"js": "text/javascript", "css": "text/css"}
-_FILES: Final = frozenset({"page.js", "page.css", "htmx.js", "uplot.js", "uplot.css", "charts.js", "pieces.css"})
+_FILES: Final = frozenset({"page.js", "page.css", "uplot.js", "uplot.css", "charts.js", "pieces.css"})
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -42,7 +42,7 @@ HEADERS: Final = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
-    "vary": "Cookie, HX-Request, Sec-Fetch-Site",
+    "vary": "Cookie, Accept, Sec-Fetch-Site",
 }
 
 
@@ -110,7 +110,7 @@ def _failed(request: Asked, error: Exception) -> Response[bytes]:
     foreseen = NotFound("there is no page at this address") if is_nowhere else foreseen_error(error)
     if foreseen is None:
         raise error
-    if isinstance(foreseen, NotLoggedIn) and request.method == "GET" and "hx-request" not in request.headers:
+    if isinstance(foreseen, NotLoggedIn) and request.method == "GET":
         return _guarded(redirect(login_address(request)))
     problem = problem_of(foreseen)
     page = "uninvited.html" if isinstance(foreseen, NotInvited) else "problem.html"

@@ -23,7 +23,8 @@ and templates in ``templates/`` that extend ``base.html``. Its handlers take a D
 * What is raised as a WaypostError becomes a page that says it.
 * ``templates/ui.html`` has the pieces: ``table`` with ``cell``, ``pager``, ``empty``, ``facts``, ``token``. No script
   and no style in a page: the browser is told to refuse both. ``static/page.js`` has the little script there is.
-* ``<div {{ ui.live("id", 5) }}>`` is fetched anew every 5 seconds, by htmx.
+* ``@shows("/orders", every_s=5)`` lets a page be followed: it is made again every 5 seconds, and the parts of it that
+  have ``{{ ui.live("id") }}`` are put in place of those that are there, where anything has changed (``live`` says how).
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from waypost.domain.errors import ErrorCode, NotFound, WaypostError
 from waypost.domain.ids import AppId
 from waypost.features.dashboard.desk import FOLDER, Asked, Desk, Handler
 from waypost.features.dashboard.foreign import refuse_foreign, refuse_forged, refuse_nul
+from waypost.features.dashboard.live import asks_to_follow, follow
 from waypost.features.dashboard.operators import Right
 from waypost.features.dashboard.site import Site
 
@@ -45,11 +47,16 @@ Wrapped = Callable[[Handler], HTTPRouteHandler]
 _PREFIX: Final = f"{FOLDER}/{{app:str}}"
 
 
-def shows(path: str, needs: Right = Right.READ) -> Wrapped:
-    """Make a handler of GET requests to *path* below the app; it changes nothing."""
+def shows(path: str, needs: Right = Right.READ, every_s: float | None = None) -> Wrapped:
+    """Make a handler of GET requests to *path* below the app; it changes nothing.
+
+    With *every_s* the page may be followed.
+    """
 
     def wrap(handler: Handler) -> HTTPRouteHandler:
         async def answered(request: Asked) -> Response[bytes]:
+            if every_s is not None and asks_to_follow(request):
+                return await follow(request, lambda: _enter(request, path, needs), handler, every_s)
             return await handler(await _enter(request, path, needs))
 
         return get(_PREFIX + path)(answered)

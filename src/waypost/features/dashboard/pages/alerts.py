@@ -11,7 +11,7 @@ from waypost.features.dashboard.operators import Right
 from waypost.features.dashboard.site import Page
 
 
-@shows("/alerts")
+@shows("/alerts", every_s=5)
 async def alerts(desk: Desk) -> Response[bytes]:
     """List the alerts that are open, or with ``all`` those too that are resolved."""
     is_all = desk.given("all") is not None

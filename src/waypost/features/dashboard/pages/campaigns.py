@@ -73,7 +73,7 @@ async def draft_campaign(desk: Desk) -> Response[bytes]:
     return desk.done("A draft: nothing is sent before it is started.", f"/campaigns/{_quoted(name)}")
 
 
-@shows("/campaigns/{campaign:str}")
+@shows("/campaigns/{campaign:str}", every_s=3)
 async def campaign(desk: Desk) -> Response[bytes]:
     """Show how a campaign stands, and what its variants did."""
     name = desk.part("campaign")

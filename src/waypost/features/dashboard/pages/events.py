@@ -15,6 +15,7 @@ from waypost.domain.ids import NotificationId, UserId, created_at, first_id_at, 
 from waypost.domain.status import NotificationStatus
 from waypost.domain.time import Instant, from_datetime
 from waypost.entrypoints.rest import cursors
+from waypost.entrypoints.rest.explain_routes import RulingView, ruling_view
 from waypost.features.dashboard.desk import Asking, Desk, redirect
 from waypost.features.dashboard.handling import acts, shows
 from waypost.features.dashboard.looking import Looked, look
@@ -46,7 +47,7 @@ class Wanted(Struct, frozen=True):
         return min(ends) if ends else None
 
 
-@shows("/events")
+@shows("/events", every_s=5)
 async def events(desk: Desk) -> Response[bytes]:
     """Show what was looked for: by id, user, address, status and time."""
     text = desk.given("q")
@@ -73,7 +74,7 @@ async def events(desk: Desk) -> Response[bytes]:
     )
 
 
-@shows("/events/{id:str}")
+@shows("/events/{id:str}", every_s=1)
 async def event(desk: Desk) -> Response[bytes]:
     """Show one notification's whole story, without what it says."""
     return await _story(desk, shows_content=False)
@@ -115,7 +116,22 @@ async def retry(desk: Desk) -> Response[bytes]:
 
 async def _story(desk: Desk, *, shows_content: bool) -> Response[bytes]:
     story = await desk.ask("GET", "/v1/notifications/{}", desk.part("id"))
-    return desk.show("event.html", story=story, shows_content=shows_content, fields=_fields(story), retried=_RETRIED)
+    return desk.show(
+        "event.html",
+        story=story,
+        shows_content=shows_content,
+        fields=_fields(story),
+        retried=_RETRIED,
+        rulings=await _rulings(desk, parse_id(story["notification"]["id"])),
+    )
+
+
+async def _rulings(desk: Desk, notification_id: NotificationId) -> list[RulingView] | None:
+    """Ask the rules again, as ``explain`` does; None where the store does not have the whole notification."""
+    found = await desk.api.views.detail(desk.app, notification_id)
+    if found is None or not found.record.content_known or found.record.duplicate_of is not None:
+        return None
+    return [ruling_view(each) for each in await desk.api.explain.rulings(found.record.notification)]
 
 
 def _fields(story: dict[str, Any]) -> list[tuple[str, Any]]:

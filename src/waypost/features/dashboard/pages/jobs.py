@@ -39,7 +39,7 @@ async def jobs(desk: Desk) -> Response[bytes]:
     return desk.show("jobs.html", jobs=found, schedules=schedules, done_of=_done_of)
 
 
-@shows("/jobs/{job:str}")
+@shows("/jobs/{job:str}", every_s=3)
 async def job(desk: Desk) -> Response[bytes]:
     """Show one job and how far it is, without what it says."""
     found = await desk.ask("GET", "/v1/bulk/{}", desk.part("job"))

@@ -30,7 +30,7 @@ class LaneRow(Struct, frozen=True):
     p95_s: float | None
 
 
-@shows("/overview")
+@shows("/overview", every_s=5)
 async def overview(desk: Desk) -> Response[bytes]:
     """Show the figures of the app, and of providers for all apps."""
     samples = await samples_of(desk)

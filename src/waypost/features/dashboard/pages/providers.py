@@ -9,6 +9,7 @@ from waypost.domain.time import SECOND_MS
 from waypost.features.dashboard.desk import Desk
 from waypost.features.dashboard.figures import Sample
 from waypost.features.dashboard.handling import shows
+from waypost.features.dashboard.pages.trial import HANDLERS
 from waypost.features.dashboard.providers import ProviderRow, providers, samples_of
 from waypost.features.dashboard.site import Page
 from waypost.telemetry import Metric
@@ -31,7 +32,7 @@ class Health(Struct, frozen=True):
     """What it answered where it did not take something, the most frequent first."""
 
 
-@shows("/providers")
+@shows("/providers", every_s=5)
 async def health(desk: Desk) -> Response[bytes]:
     """Show each provider of the app."""
     samples = await samples_of(desk)
@@ -60,4 +61,4 @@ def _moment(now: Sample, metric: Metric, credential: str) -> int | None:
     return round(min(found) * SECOND_MS) if found else None
 
 
-PAGE = Page("providers", "Providers", [health])
+PAGE = Page("providers", "Providers", [health, *HANDLERS])

@@ -1,12 +1,43 @@
-// The little script there is: parts that are fetched anew, the graph, and boxes that choose all.
+// The little script there is: parts that follow what happens, the graph, and boxes that choose all.
 "use strict";
 
-// What is fetched anew waits while nobody looks at the page, and while somebody is in the part that would go.
-document.addEventListener("htmx:beforeRequest", (event) => {
-  const isTold = event.detail.elt.getAttribute("hx-trigger")?.startsWith("every");
-  if (isTold && (document.hidden || event.detail.target.contains(document.activeElement))) event.preventDefault();
-});
-document.addEventListener("htmx:afterSettle", drawGraph);
+// The page as it is now comes as an event whenever it has changed, while somebody looks at it: the parts of it that are
+// live take the place of those that are there, but not while somebody is in one, or points at one that is held.
+const AGAIN_MS = 30_000, LOOK_MS = 1_000;
+let stream = null, newest = null;
+
+function show() {
+  if (newest === null) return;
+  let isWaiting = false;
+  for (const part of document.querySelectorAll("[data-live]")) {
+    const next = newest.getElementById(part.id);
+    if (next === null || part.isEqualNode(next)) continue;
+    if (part.contains(document.activeElement) || (part.dataset.live === "held" && part.matches(":hover"))) isWaiting = true;
+    else part.replaceWith(document.importNode(next, true));
+  }
+  if (!isWaiting) newest = null;
+  drawGraph();
+  if (document.querySelector("[data-live]") === null) follow(); // it has ended: nothing changes any more
+}
+
+function follow() {
+  stream?.close();
+  stream = null;
+  if (document.hidden || document.querySelector("[data-live]") === null) return;
+  stream = new EventSource(location.href);
+  stream.addEventListener("message", (event) => {
+    newest = new DOMParser().parseFromString(JSON.parse(event.data), "text/html");
+    show();
+  });
+  stream.addEventListener("gone", () => location.reload()); // to the login, or to what is wrong
+  stream.addEventListener("error", (event) => {
+    if (event.target.readyState === EventSource.CLOSED) setTimeout(follow, AGAIN_MS);
+  });
+}
+
+setInterval(show, LOOK_MS);
+document.addEventListener("visibilitychange", follow);
+document.addEventListener("DOMContentLoaded", follow);
 
 let graph = null;
 
