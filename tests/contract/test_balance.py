@@ -76,6 +76,9 @@ async def test_what_is_open_is_where_it_is(bench: Bench) -> None:
     assert dict(balance.deliveries.ended) == {"sent": 1}
     assert balance.deliveries.open == {W.WAITING: 1, W.PARKED: 1, W.UNDER_WAY: 1}
     assert balance.differences == {}
+    outline = await bench.store.balance.outline(APP)
+    assert (outline.ended, outline.open, outline.scheduled) == ({}, 4, 1)
+    assert (await bench.store.balance.outline(OTHER_APP)).open == 0
 
 
 class Behind:

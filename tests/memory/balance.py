@@ -10,12 +10,14 @@ from waypost.domain.balance import (
     Count,
     Difference,
     Line,
+    Outline,
     Place,
     Seen,
     Sheet,
     Waiting,
     balance_of,
     differences_of,
+    outline_of,
 )
 from waypost.domain.delivery import Receipt
 from waypost.domain.ids import AppId
@@ -46,6 +48,14 @@ class MemoryBalance:
         }
         balances = {place: balance_of(each) for place, each in seen.items() if app in (None, place[0])}
         return Sheet(now, balances)
+
+    async def outline(self, app: AppId) -> Outline:
+        """See BalanceSheet."""
+        counted: Counter[str] = Counter()
+        for (of, _), words in self._by_place().items():
+            counted.update(words if of == app else {})
+        here = [row for row in self._store.open.values() if row.notification.app == app]
+        return outline_of(counted, sum(_where(row, self._clock.now()) is Waiting.SCHEDULED for row in here))
 
     def refused(self, app: AppId, lane: Lane, n: int) -> None:
         """See BalanceSheet."""

@@ -148,6 +148,19 @@ class Sheet(Struct, frozen=True):
     balances: Mapping[Place, Balance]
 
 
+class Outline(Struct, frozen=True):
+    """The notifications of an app, as a look says that costs the same however many are open."""
+
+    ended: Mapping[str, int]
+    """How many ended, by status, of all times."""
+    open: int
+    scheduled: int
+    """How many of the open ones are to come; SCHEDULED_MOST stands for as many or more."""
+
+
+SCHEDULED_MOST: Final = 10_000
+
+
 class Seen(Struct, frozen=True):
     """The counters and the open rows that one look found in one app and lane."""
 
@@ -196,6 +209,11 @@ def balance_of(seen: Seen) -> Balance:
         Flow(accepted + recipients, dict(_ended(counted)), notifications),
         Flow(counted.get(Count.TARGETS, 0), dict(_ended_deliveries(counted)), deliveries),
     )
+
+
+def outline_of(counted: Mapping[str, int], scheduled: int) -> Outline:
+    """Draw the outline of what was counted of an app, in all of its lanes."""
+    return Outline(dict(_ended(counted)), counted.get(_PENDING, 0), min(scheduled, SCHEDULED_MOST))
 
 
 def _ended(counted: Mapping[str, int]) -> Iterator[tuple[str, int]]:

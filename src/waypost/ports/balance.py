@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from waypost.domain.balance import Difference, Sheet
+from waypost.domain.balance import Difference, Outline, Sheet
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Lane
 
@@ -24,6 +24,10 @@ class BalanceSheet(Protocol):
         Never off by what is being written at this moment: a line that does not add up is a fault. What it costs grows
         with what is open. Of a log it knows what is recorded.
         """
+        ...
+
+    async def outline(self, app: AppId) -> Outline:
+        """Read the counters of *app*, and count what is scheduled up to a bound: no other row is read."""
         ...
 
     def refused(self, app: AppId, lane: Lane, n: int) -> None:

@@ -19,6 +19,7 @@ from waypost.ports.work import NewNotification
 from waypost.stores.sql import (
     audit,
     backlog,
+    balance,
     bulk_views,
     devices,
     lease,
@@ -131,6 +132,20 @@ def test_what_is_scheduled_is_counted_in_an_index_alone(tmp_path: Path) -> None:
     steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {backlog._SCHEDULED}", ("normal", 1)).fetchall()]
     connection.close()
     assert steps[0].startswith("SEARCH notification USING COVERING INDEX notification_due_of_app"), steps
+
+
+def test_an_outline_reads_the_counters_of_its_app_and_of_what_is_open_no_more_than_it_counts(tmp_path: Path) -> None:
+    prepare(settings_of(tmp_path / "a.db"), Instant(0))
+    connection = connect(tmp_path / "a.db")
+    found = [
+        step
+        for sql in (balance._COUNTED_OF, balance._SCHEDULED_OF)
+        for _, _, _, step in connection.execute(f"EXPLAIN QUERY PLAN {sql}", (1,) * sql.count("?")).fetchall()
+    ]
+    connection.close()
+    by_key = "SEARCH counter USING PRIMARY KEY (app=?)"
+    by_index = "SEARCH notification USING COVERING INDEX notification_due_of_app (lane=? AND app=? AND due_at>?)"
+    assert [step for step in found if step.startswith("SEARCH")] == [by_key, by_index]
 
 
 @pytest.mark.asyncio

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.contract.clock import StoppedClock
-from waypost.domain.balance import Count, Difference, Line, Seen, Sheet, balance_of
+from waypost.domain.balance import Count, Difference, Line, Outline, Seen, Sheet, balance_of
 from waypost.domain.ids import AppId
 from waypost.domain.notification import Lane
 from waypost.domain.time import MINUTE_MS, Instant
@@ -75,6 +75,10 @@ class Slow:
         self.looks += 1
         self.now_s += 2.0
         return sheet()
+
+    async def outline(self, app: AppId) -> Outline:
+        """Find nothing."""
+        return Outline({}, 0, 0)
 
     def refused(self, app: AppId, lane: Lane, n: int) -> None:
         """Count nothing."""

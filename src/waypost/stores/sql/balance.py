@@ -16,7 +16,20 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from waypost.domain.balance import Count, Difference, Line, Place, Seen, Sheet, Waiting, balance_of, differences_of
+from waypost.domain.balance import (
+    SCHEDULED_MOST,
+    Count,
+    Difference,
+    Line,
+    Outline,
+    Place,
+    Seen,
+    Sheet,
+    Waiting,
+    balance_of,
+    differences_of,
+    outline_of,
+)
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
@@ -38,6 +51,11 @@ _FIRST_ID = NotificationId(bytes(16))
 _LAST_ID = NotificationId(b"\xff" * 16)
 
 _COUNTED = "SELECT app, lane, status, CAST(sum(delta) AS BIGINT) FROM counter GROUP BY app, lane, status"
+_COUNTED_OF = "SELECT status, CAST(sum(delta) AS BIGINT) FROM counter WHERE app = ? GROUP BY status"
+_SCHEDULED_OF = (
+    "SELECT count(*) FROM (SELECT 1 FROM notification INDEXED BY notification_due_of_app"
+    " WHERE lane = ? AND app = ? AND due_at > 0 AND due_at > ? LIMIT ?) AS found"
+)
 _BY_HOUR = "SELECT hour, delta FROM counter WHERE app = ? AND lane = ? AND status = ? AND hour > 0"
 _FRESH = (
     "SELECT lane, app, 'waiting', count(*) FROM notification INDEXED BY notification_fresh"
@@ -90,6 +108,11 @@ class SqlBalance:
         )
         balances = {place: balance_of(each) for place, each in sorted(seen.items()) if app in (None, place[0])}
         return Sheet(until or now, balances)
+
+    async def outline(self, app: AppId) -> Outline:
+        """See BalanceSheet."""
+        now = self._clock.now()
+        return await self._database.read(lambda connection: _outline(connection, app, now))
 
     def refused(self, app: AppId, lane: Lane, n: int) -> None:
         """See BalanceSheet."""
@@ -158,6 +181,12 @@ def _look(connection: Connection, now: Instant) -> dict[Place, Seen]:
         for (app, lane), each in found.items()
         if lane in LANES
     }
+
+
+def _outline(connection: Connection, app: AppId, now: Instant) -> Outline:
+    counted = dict(connection.execute(_COUNTED_OF, (app,)).fetchall())
+    scheduled = [connection.execute(_SCHEDULED_OF, (lane, app, now, SCHEDULED_MOST)).fetchone()[0] for lane in Lane]
+    return outline_of(counted, sum(scheduled))
 
 
 def _rows(connection: Connection, now: Instant, *statements: str) -> list[Row]:

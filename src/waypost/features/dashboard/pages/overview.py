@@ -9,6 +9,7 @@ import msgspec
 from litestar import Response
 from msgspec import Struct
 
+from waypost.domain.balance import SCHEDULED_MOST, Outline
 from waypost.domain.notification import Lane
 from waypost.features.dashboard.desk import Desk
 from waypost.features.dashboard.figures import Samples
@@ -34,32 +35,33 @@ class LaneRow(Struct, frozen=True):
 async def overview(desk: Desk) -> Response[bytes]:
     """Show the figures of the app, and of providers for all apps."""
     samples = await samples_of(desk)
-    balance, alerts = await asyncio.gather(
-        desk.ask("GET", "/v1/balance"),
+    outline, alerts = await asyncio.gather(
+        desk.ground.store.balance.outline(desk.app),
         desk.ask("GET", "/v1/alerts", query={"resolved": "false", "limit": _ALERTS}),
     )
     return desk.show(
         "overview.html",
-        tiles=_tiles(desk, samples, balance["total"]["notifications"]),
+        tiles=_tiles(desk, samples, outline),
         lanes=_lanes(desk, samples),
         providers=providers(desk, samples),
-        balance=balance,
+        ended=outline.ended,
+        adds_up=samples.now.total(Metric.BALANCE_DIFFERENCE) == 0,
         alerts=len(alerts["items"]),
         more_alerts=alerts["next"] is not None,
         points=msgspec.json.encode(_points(desk, samples)).decode(),
     )
 
 
-def _tiles(desk: Desk, samples: Samples, totals: dict[str, Any]) -> list[tuple[str, Any, str]]:
+def _tiles(desk: Desk, samples: Samples, outline: Outline) -> list[tuple[str, Any, str]]:
     """List what is said in large: a name, the value, how it is written."""
     app, now = str(desk.app), samples.now
-    waiting = totals["waiting"] + totals["processing"]
+    are_more = outline.scheduled == SCHEDULED_MOST
     oldest = max((value for _, value in now.rows(Metric.OLDEST_NEW, app=app)), default=0.0)
     return [
         ("accepted a second", samples.rate(Metric.ACCEPTED, app=app), "amount"),
         ("finished a second", samples.rate(Metric.FINISHED, app=app), "amount"),
-        ("open now", waiting, "amount"),
-        ("scheduled", totals["scheduled"], "amount"),
+        ("open now", outline.open, "amount"),
+        ("of these scheduled" + (", or more" if are_more else ""), outline.scheduled, "amount"),
         ("oldest that waits", oldest, "seconds"),
         ("taken within (p95)", samples.quantile(P95, Metric.DELIVERY_SECONDS), "seconds"),
     ]
