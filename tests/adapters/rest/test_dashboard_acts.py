@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tests.adapters.rest.service import DEMO, Service
-from tests.adapters.rest.test_dashboard import METRICS, _posted, _sent, browser, dashboard
+from tests.adapters.rest.test_dashboard import METRICS, _posted, _sent, browser, dashboard, let_in
 from waypost.bootstrap.registry import channels_of, installed
 from waypost.channels.fcm.sender import FcmSender
 from waypost.channels.fcm.settings import FcmSettings
@@ -52,6 +52,7 @@ async def test_the_story_shows_what_each_rule_says_of_each_target() -> None:
         one = await _sent(caller, "ann", device_ids=["phone", "lost"])
         nobody = await _sent(caller, "bob")
         async with browser(service, **_with_fcm(service)) as here:
+            let_in(service, here)
             story = (await here.get(f"/dashboard/demo/events/{one}")).text
             rows = [" ".join(row.split()) for row in re.sub(r"<[^>]+>", " ", story).split("\n") if row.strip()]
             said = " ".join(rows)
@@ -64,6 +65,7 @@ async def test_a_test_goes_to_one_device_after_it_was_said_what_that_does(monkey
     async with dashboard() as (service, caller, _):
         await _with_devices(service, "phone")
         async with browser(service, metrics=lambda: METRICS, **_with_fcm(service)) as here:
+            let_in(service, here)
             page = "/providers/-/test"
             assert "A test" in (await here.get(f"/dashboard/demo{page}")).text
             form = {"user": "ann", "device": "phone", "platform": "android", "token": "", "title": "Hi", "body": ""}

@@ -20,7 +20,8 @@ async def test_a_browser_without_the_link_is_told_where_to_find_it() -> None:
         for path in ("/dashboard", PAGE):
             told = await here.get(path)
             assert told.status_code == 401 and "<code>waypost dashboard</code>" in told.text, told.text
-        assert (await here.get(PAGE, headers={"hx-request": "true"})).status_code == 401
+        followed = await here.get(PAGE, headers={"accept": "text/event-stream"})
+        assert (followed.status_code, followed.text) == (200, "event: gone\ndata:\n\n"), "the page loads itself anew"
         assert (await here.post("/dashboard/demo/failed/retry", data={"csrf": "-", "id": "-"})).status_code == 401
         assert (await here.get("/dashboard/-/static/page.css")).status_code == 200, "the page has its looks"
         here.cookies.set("waypost_local_80", service.invitations.link(service.clock.now()), domain="localhost.local")

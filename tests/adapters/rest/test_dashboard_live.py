@@ -35,9 +35,11 @@ async def in_reach(service: Service) -> AsyncIterator[httpx.AsyncClient]:
     listener = socket.create_server(("127.0.0.1", 0))
     server = ApiServer(build_app(service.api), listener, serve_options(RestSettings()))
     await server.start()
-    base = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    port = listener.getsockname()[1]
+    base = f"http://127.0.0.1:{port}"
     try:
         async with httpx.AsyncClient(base_url=base, timeout=30) as browser:
+            browser.cookies.set(f"waypost_local_{port}", service.invitations.session(service.clock.now()))
             yield browser
     finally:
         await server.stop()

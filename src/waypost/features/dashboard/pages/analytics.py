@@ -21,6 +21,12 @@ from waypost.features.dashboard.site import Page
 _FUNNELS: Final = 20
 """The funnels that are shown: the widest."""
 _COUNTS: Final = ("sent", "delivered", "read", "opened", "action_taken")
+_PARTS: Final = {
+    "delivery_rate": "delivered",
+    "read_rate": "read",
+    "open_rate": "opened",
+    "conversion_rate": "action_taken",
+}
 _RATES: Final = (
     ("delivery_rate", "delivered", "--good", ()),
     ("read_rate", "read", "--accent", ()),
@@ -60,14 +66,13 @@ async def analytics(desk: Desk) -> Response[bytes]:
     if not getattr(settings, "enabled", False):
         return desk.show("analytics_off.html")
     asked_for = desk.given("span") or ""
-    chosen = asked_for if asked_for in SPANS else "month"
+    chosen = asked_for if asked_for in SPANS else "week"
     span, by = SPANS[chosen], desk.given("by") or "campaign"
     zone = desk.ground.config.apps[desk.app].time_zone or "UTC"
     since = isoformat(later(desk.api.clock.now(), -span.ms))
     filters = {name: desk.given(name) for name in FILTERS}
     asked = {"since": since, "of": desk.given("of"), **filters}
-    total, spread, platforms, funnels = await asyncio.gather(
-        desk.ask("GET", "/v1/analytics/rates", query=asked),
+    spread, platforms, funnels = await asyncio.gather(
         desk.ask("GET", "/v1/analytics/rates", query={**asked, "every": span.every.value, "zone": zone}),
         desk.ask("GET", "/v1/analytics/rates", query={**asked, "by": "platform"}),
         desk.ask("GET", "/v1/analytics/funnel", query={**asked, "by": by}),
@@ -81,7 +86,7 @@ async def analytics(desk: Desk) -> Response[bytes]:
         zone=zone,
         filters=filters,
         is_filtered=any(filters.values()),
-        total=next(iter(total["rows"]), None),
+        total=_total(spread["rows"]),
         rows=[{**row, "from": _told(row, span.every, zone)} for row in reversed(rows) if row["sent"]],
         platforms=platforms["rows"],
         by=by,
@@ -91,6 +96,13 @@ async def analytics(desk: Desk) -> Response[bytes]:
         rates_json=_chart(rows, _RATES, zone, "percent"),
         sums_json=_chart(rows, _SUMS, zone, "count"),
     )
+
+
+def _total(rows: Sequence[Row]) -> Row | None:
+    """Add up the hours or days, with the rates of all; None where nothing was sent."""
+    sums = {name: sum(row[name] for row in rows) for name in _COUNTS}
+    sent = sums["sent"]
+    return {**sums, **{name: sums[of] / sent for name, of in _PARTS.items()}} if sent else None
 
 
 def filled(rows: Sequence[Row], every: Bucket, zone: ZoneInfo) -> list[Row]:
