@@ -27,6 +27,7 @@ from benchmarks import (
     limits,
     live,
     look_ups,
+    pages,
     peers,
     receipts,
     recording,
@@ -60,6 +61,7 @@ MORE: dict[str, Callable[[], list[Row]]] = {
     "more_peers": peers.run_more,
     "celery": celery.run,
     "drop_in": drop_in.run,
+    "pages": pages.run,
 }
 """Run by name: what takes long, and what needs more than the rest."""
 RESULTS = Path(__file__).parent / "results" / "latest.json"

@@ -54,8 +54,10 @@ _COUNTED = "SELECT app, lane, status, CAST(sum(delta) AS BIGINT) FROM counter GR
 _COUNTED_OF = "SELECT status, CAST(sum(delta) AS BIGINT) FROM counter WHERE app = ? GROUP BY status"
 _SCHEDULED_OF = (
     "SELECT count(*) FROM (SELECT 1 FROM notification INDEXED BY notification_due_of_app"
-    " WHERE lane = ? AND app = ? AND due_at > 0 AND due_at > ? LIMIT ?) AS found"
+    " WHERE lane = ? AND app = ? AND due_at > 0 AND due_at > ?"
+    " ORDER BY due_at LIMIT ?) AS found"
 )
+"""In the order of the index, which PostgreSQL would leave for the whole table where it thinks much is scheduled."""
 _BY_HOUR = "SELECT hour, delta FROM counter WHERE app = ? AND lane = ? AND status = ? AND hour > 0"
 _FRESH = (
     "SELECT lane, app, 'waiting', count(*) FROM notification INDEXED BY notification_fresh"
