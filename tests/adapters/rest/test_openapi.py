@@ -11,6 +11,7 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.checks import load_all_checks, not_a_server_error
+from schemathesis.core.result import Ok
 from schemathesis.generation.feedback import FeedbackSources
 from schemathesis.pytest._test_builder import build_operation_test
 from schemathesis.python._constants.orchestrator import make_constants_value_source
@@ -52,7 +53,10 @@ for holder in HOLDERS:
     _shorten(schema.raw_schema["components"]["schemas"][holder])
 _rejection = schema.config.checks.negative_data_rejection
 _rejection.expected_statuses = [*_rejection.expected_statuses, "413", "431"]  # what is generated may be too large
-OPERATIONS = {each.ok().label: each.ok() for each in schema.get_all_operations()}
+OPERATIONS: dict[str, Any] = {}
+for found in schema.get_all_operations():
+    assert isinstance(found, Ok), f"an operation that cannot be read: {found}"
+    OPERATIONS[found.ok().label] = found.ok()
 FEEDBACK = FeedbackSources(constants_value_source=make_constants_value_source(schema))
 CHECKS = [
     not_a_server_error,
