@@ -53,6 +53,12 @@ class Metric(Enum):
         ("app", "lane", "provider", "outcome"),
         "Attempts, by what the provider answered",
     )
+    PLAIN_ATTEMPTS = (
+        "waypost_plain_attempts_total",
+        MetricKind.COUNTER,
+        ("lane",),
+        "Attempts that were taken and settled together, in columns",
+    )
     FAILED_ATTEMPTS = (
         "waypost_failed_attempts_total",
         MetricKind.COUNTER,

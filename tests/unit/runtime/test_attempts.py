@@ -13,14 +13,16 @@ from waypost.telemetry import Metric, Silent
 
 
 class Counted(Silent):
-    """Sums by metric and code, and the values observed."""
+    """Sums by metric, failures by code, and the values observed."""
 
     def __init__(self) -> None:
         self.codes: Counter[str] = Counter()
+        self.sums: Counter[Metric] = Counter()
         self.took_s: list[float] = []
 
     def count(self, metric: Metric, n: float = 1, /, **labels: str) -> None:
-        """Add up the failures."""
+        """Add up."""
+        self.sums[metric] += int(n)
         if metric is Metric.FAILED_ATTEMPTS:
             self.codes[labels["code"]] += int(n)
 
@@ -53,3 +55,13 @@ def test_what_was_told_is_not_told_again_and_no_time_is_below_0() -> None:
     attempts.publish()
     attempts.publish()
     assert told.took_s == [1.5, 0.0]
+
+
+def test_what_goes_in_columns_is_counted_beside_all_attempts() -> None:
+    told = Counted()
+    attempts = Attempts(Lane.NORMAL, told)
+    attempts.taken(FCM, [5, -1])
+    attempts.add(FCM, Taken(), 7)
+    attempts.publish()
+    attempts.publish()
+    assert told.sums == {Metric.ATTEMPTS: 3, Metric.PLAIN_ATTEMPTS: 2}
