@@ -30,7 +30,10 @@ def restore(config: Config, file: Path, on_progress: Progress, *, force: bool) -
     """Put *file* in the place of the store; ConfigurationError while somebody serves it, and for PostgreSQL."""
     if is_postgres(config.store.url):
         command = ["pg_restore", "--exit-on-error", f"--dbname={without_password(config.store.url)}", str(file)]
-        raise ConfigurationError("store", f"PostgreSQL restores its own backups: {shlex.join(command)}")
+        does_not_know = "it does not know who was erased since: erase them again"
+        raise ConfigurationError(
+            "store", f"PostgreSQL restores its own backups, {shlex.join(command)}; {does_not_know}"
+        )
     run_dir = run_dir_of(config)
     with ServeLock(run_dir / "serve.lock"):
         bury_predecessors(run_dir / "worker_slots")
