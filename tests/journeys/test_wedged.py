@@ -60,8 +60,12 @@ async def test_a_create_call_is_answered_before_the_provider_answers(tmp_path: P
             return (await service.lab.met())[0] > 0
 
         await until(asked, "the provider has the first of them")
-        details = [(await service.ask("GET", f"/v1/notifications/{entry.id}"))[1] for entry in told]
-        assert [detail["notification"]["status"] for detail in details] == ["processing"] * WEDGED, "no outcome yet"
+
+        async def all_are_processed() -> bool:
+            details = [(await service.ask("GET", f"/v1/notifications/{entry.id}"))[1] for entry in told]
+            return [detail["notification"]["status"] for detail in details] == ["processing"] * WEDGED
+
+        await until(all_are_processed, "each is with a worker, and none has an outcome")
 
 
 async def _told(load: Load) -> Entry:

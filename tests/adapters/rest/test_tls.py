@@ -201,8 +201,8 @@ async def test_our_clients_speak_tls_and_show_a_certificate(place: Place) -> Non
     own, _ = place.clients.issue("caller")
     async with serving(ServerTls("rest.tls", place.mutual)) as port:
         url = f"https://localhost:{port}"
-        made = Client(url, None, retry_s=0, ca_file=place.servers.file, certificate_file=own)
-        assert await asyncio.to_thread(made.ready)
+        with Client(url, None, retry_s=0, ca_file=place.servers.file, certificate_file=own) as made:
+            assert await asyncio.to_thread(made.ready)
         async with AsyncClient(url, None, retry_s=0, ca_file=place.servers.file, certificate_file=own) as other:
             assert await other.ready()
         bare = Client(url, None, retry_s=0, ca_file=place.servers.file)

@@ -198,7 +198,7 @@ class Tail(Protocol):
 
 
 class Mark(Protocol):
-    """What was committed at one time."""
+    """The state of a database at one time: what was committed by then."""
 
     def has_news(self, before: Any, /) -> bool:
         """Tell whether more is committed now than there was at *before*, a mark of the same engine."""

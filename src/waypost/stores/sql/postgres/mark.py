@@ -20,7 +20,7 @@ _ROUND: Final = 1 << 32
 
 
 class ServerMark(Struct, frozen=True):
-    """What can be seen at one time (fulfils engine.Mark)."""
+    """The transactions that can be seen at one time (fulfils engine.Mark)."""
 
     seen: TransactionSnapshot
     renewals: frozenset[int]
