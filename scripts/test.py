@@ -21,6 +21,9 @@ from scripts.shown import PAGE, shown, told
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = ROOT / ".venv" / "bin" / "python"
 NOTHING_COLLECTED = 5
+IN_MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it
+ROOM_BYTES = 2 << 30
+"""The room in memory from which tests have their files there."""
 SLOWEST = 20
 """Tests that are named with their time at the end."""
 
@@ -57,6 +60,8 @@ class Group:
     """Two files at a time, for two cores; tests that mostly wait for processes of their own may be more."""
     select: str = "not long"
     """Which tests of the folders: pytest's expression over marks."""
+    in_memory: bool = False
+    """Whether files of its tests may be in memory: what it ends is processes, never power."""
 
 
 # The budgets add up to 25 of the 25 minutes that the whole suite may take.
@@ -77,6 +82,7 @@ GROUPS = (
         210,
         ("tests/unit", "tests/contract", "tests/architecture", "tests/simulation"),
         select="not engines",
+        in_memory=True,
     ),
     Group("protocols", 155, ("tests/adapters/http2", "tests/adapters/lab", "tests/adapters/senders")),
     Group("engines", 430, ENGINES, select="(adapters or engines) and not long"),
@@ -90,7 +96,9 @@ GROUPS = (
             "tests/adapters/telemetry",
             "tests/hostile",
         ),
+        side_by_side=("-n", "2", "--dist", "worksteal"),
         select="not long and not engines",
+        in_memory=True,
     ),
     Group("browsers", 85, ("tests/browsers", "tests/web")),
     Group("journeys", 340, ("tests/journeys",), side_by_side=("-n", "3", "--dist", "worksteal")),
@@ -207,14 +215,21 @@ def run_group(group: Group) -> Result:
         print(f"No such folder: {', '.join(absent)}", flush=True)
     if not present:
         return Result(group, 0.0, ok=False, last_line="no tests found")
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory(dir=IN_MEMORY if group.in_memory and has_room(IN_MEMORY) else None) as scratch:
         record = Path(scratch) / "results.xml"
         how = ["-q", *group.side_by_side, "-m", group.select, f"--junitxml={record}"]
+        if group.in_memory:
+            how += [f"--basetemp={scratch}/tests", "-o", "tmp_path_retention_policy=failed"]
         code, last_line = pass_on([PYTHON, "-m", "pytest", *how, *present])
         result = Result(group, 0.0, code == 0 and not absent, read_counts(record), read_covered(record), last_line)
         result.took, result.outcomes = read_took(record), read_outcomes(record)
     result.seconds = time.monotonic() - started
     return result
+
+
+def has_room(folder: Path) -> bool:
+    """Tell whether there is such a folder, with room for what tests write."""
+    return folder.is_dir() and shutil.disk_usage(folder).free >= ROOM_BYTES
 
 
 def pass_on(command: list[str | Path]) -> tuple[int, str]:
