@@ -57,8 +57,6 @@ class Draft(Struct, frozen=True):
     claims: tuple[Claim, ...]
     content: Content
     """The content with all of its variants; that of the notification is the user's alone."""
-    stored: bytes | None = None
-    """The notification's content in the form in which stores keep it; None where it was changed since."""
 
 
 def draft(  # noqa: PLR0913 - all that decides what becomes of a submission
@@ -93,12 +91,11 @@ def draft(  # noqa: PLR0913 - all that decides what becomes of a submission
     notification = _notification(
         submission, content, notification_id, app, caller, _times(submission, defaults, now, due_at), device
     )
-    stored = encode_content(notification.content)
-    stored_bytes = len(stored) + len(notification.user_id)
+    stored_bytes = stored_size(notification.content, notification.user_id)
     if stored_bytes > STORED_LIMIT_BYTES:
         why = f"{stored_bytes} bytes as stored, at most {STORED_LIMIT_BYTES}"
         raise InvalidRequest((Fault("", why),), ErrorCode.TOO_LARGE)
-    return Draft(notification, claims_of(submission, notification, defaults, now), content, stored)
+    return Draft(notification, claims_of(submission, notification, defaults, now), content)
 
 
 def contents_of(content: Content) -> Sequence[Content]:
@@ -121,7 +118,12 @@ def _faults_of_all(submission: Submission) -> list[Fault]:
 
 
 TOO_FAR: Final = "more than 366 days ahead"
-encode_content = msgspec.msgpack.Encoder().encode
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def stored_size(content: Content, user_id: UserId) -> int:
+    """Return what counts against the limit of what is stored, bytes."""
+    return len(_encode(content)) + len(user_id)
 
 
 def _notification(

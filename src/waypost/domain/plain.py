@@ -15,7 +15,7 @@ from msgspec import Struct
 from waypost.domain.channel_steps import ChannelStep, steps_of
 from waypost.domain.claims import claims_of
 from waypost.domain.content import Content, Kind
-from waypost.domain.drafting import ContentCheck, Draft, KeysCheck, SpecialCheck, encode_content
+from waypost.domain.drafting import ContentCheck, Draft, KeysCheck, SpecialCheck, stored_size
 from waypost.domain.ids import AppId, CallerId, NotificationId, UserId
 from waypost.domain.notification import Notification, lane_of
 from waypost.domain.storable import why_unstorable
@@ -85,8 +85,8 @@ class _Batch:
         content = _content(submission, steps)
         if content is None or self._is_refused(content):
             return None
-        stored, user_id, now = encode_content(content), UserId(submission.user_id or ""), self._now
-        if len(stored) + len(user_id) > STORED_LIMIT_BYTES:
+        user_id, now = UserId(submission.user_id or ""), self._now
+        if stored_size(content, user_id) > STORED_LIMIT_BYTES:
             return None
         due_at = None if submission.scheduled_at is None else from_datetime(submission.scheduled_at)
         if due_at is not None and due_at > now + SCHEDULE_LIMIT_MS:
@@ -110,7 +110,7 @@ class _Batch:
             (),
             due_at,
         )
-        return Draft(notification, claims_of(submission, notification, self._defaults, now), content, stored)
+        return Draft(notification, claims_of(submission, notification, self._defaults, now), content)
 
     def _is_refused(self, content: Content) -> bool:
         """Tell whether a check finds something; where the app itself names channels, all are asked."""

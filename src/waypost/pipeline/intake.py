@@ -123,9 +123,7 @@ class Intake(Struct, frozen=True):
         drafts = await self._drafts(caller, submissions)
         if traces:
             drafts = [*map(_traced, drafts, traces)]
-        arrivals = [
-            NewNotification(made.notification, made.claims, made.stored) for made in drafts if isinstance(made, Draft)
-        ]
+        arrivals = [NewNotification(made.notification, made.claims) for made in drafts if isinstance(made, Draft)]
         answers = iter(await self.work.accept(arrivals) if arrivals else ())
         results = [next(answers) if isinstance(made, Draft) else made for made in drafts]
         self._tell(caller.app, submissions, drafts, results)
@@ -339,9 +337,7 @@ def _traced(made: Draft | InvalidRequest, trace: Trace | None) -> Draft | Invali
     if trace is None or isinstance(made, InvalidRequest):
         return made
     notification = made.notification
-    return replace(
-        made, notification=replace(notification, content=replace(notification.content, trace=trace)), stored=None
-    )
+    return replace(made, notification=replace(notification, content=replace(notification.content, trace=trace)))
 
 
 def _is_somebodys(meant: Named, kept: Named) -> bool:

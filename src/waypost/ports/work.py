@@ -27,8 +27,6 @@ class NewNotification(Struct, frozen=True):
 
     notification: Notification
     claims: tuple[Claim, ...] = ()
-    stored: bytes | None = None
-    """Its content as MessagePack, where that is at hand, so that nobody encodes it again."""
 
 
 class Replay(Struct, frozen=True):

@@ -118,7 +118,6 @@ def test_the_shorter_way_drafts_the_same_or_leaves_it(
     by_the_general_way = drafted(submission, own, checks)
     if made is not None:
         assert made == by_the_general_way
-        assert made.stored == msgspec.msgpack.encode(made.notification.content)
     elif isinstance(by_the_general_way, Draft):
         assert body.keys() & special.keys(), "what is well and plain is drafted by the shorter way"
 
