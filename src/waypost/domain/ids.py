@@ -51,7 +51,7 @@ def next_ids(now: Instant, count: int, randomness: bytes, floor: int) -> tuple[l
             value = _successor(floor)
         ids.append(NotificationId(value.to_bytes(16, "big")))
         floor = value
-        value = _successor(value)
+        value = value + 1 if value & _LOW_62 < _LOW_62 else _successor(value)
     return ids, floor
 
 

@@ -73,15 +73,17 @@ class _Batch:
         self._checks = checks
         self._good: set[tuple[str, ...]] = set()
         """The keys of data in which no check of keys found anything."""
-        self._steps: dict[str | None, tuple[ChannelStep, ...]] = {}
-        """The app's own channels, by type."""
+        self._usual: dict[str | None, tuple[tuple[ChannelStep, ...], int]] = {}
+        """The app's own channels and time to live in seconds, by type."""
 
     def draft(self, submission: Submission, id_: NotificationId) -> Draft | None:
         """Draft a plain submission; None for any other, and for what must be refused."""
         kind = submission.type
-        steps = self._steps.get(kind)
-        if steps is None:
-            steps = self._steps[kind] = steps_of(self._defaults.channels_of(kind))
+        usual = self._usual.get(kind)
+        if usual is None:
+            defaults = self._defaults
+            usual = self._usual[kind] = steps_of(defaults.channels_of(kind)), defaults.ttl_of(kind)
+        steps, usual_ttl_s = usual
         content = _content(submission, steps)
         if content is None or self._is_refused(content):
             return None
@@ -93,7 +95,7 @@ class _Batch:
             return None
         if due_at is not None and due_at <= now:
             due_at = None
-        ttl_ms = (self._defaults.ttl_of(kind) if submission.ttl is None else submission.ttl) * SECOND_MS
+        ttl_ms = (usual_ttl_s if submission.ttl is None else submission.ttl) * SECOND_MS
         notification = Notification(
             id_,
             self._app,

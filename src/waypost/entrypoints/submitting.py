@@ -79,7 +79,9 @@ def _answer(
     now: Instant,
 ) -> Submitted | WaypostError:
     if isinstance(result, Accepted):
-        status = statuses.get(result.id) or _first_status(submission, now)
+        status = _PENDING
+        if submission.scheduled_at is not None or statuses:
+            status = statuses.get(result.id) or _first_status(submission, now)
         return Submitted(format_id(result.id), status, _hash(submission), False)
     match result:
         case Duplicate(first_id, record_id):

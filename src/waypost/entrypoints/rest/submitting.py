@@ -64,7 +64,12 @@ async def submit_batch(api: Api, caller: Caller, header_key: str | None, body: b
     submissions = [item for item in items if isinstance(item, Submission)]
     answers = iter(await submit(api.intake, api.views, caller, submissions))
     merged = [next(answers) if isinstance(item, Submission) else item for item in items]
-    results = tuple([_result(answer, n) for n, answer in enumerate(merged)])
+    results = tuple(
+        [
+            BatchResult(answer) if isinstance(answer, Submitted) else _refused(answer, n)
+            for n, answer in enumerate(merged)
+        ]
+    )
     new = sum([1 for each in results if each.notification and not each.notification.deduplicated])
     refused = sum([1 for each in results if each.error])
     return (202 if new else 200), BatchAnswer(new, len(results) - new - refused, refused, results)
@@ -86,9 +91,7 @@ def _read(raw: Raw, n: int) -> Submission | InvalidRequest:
         return invalid
 
 
-def _result(answer: Submitted | WaypostError, n: int) -> BatchResult:
-    if isinstance(answer, Submitted):
-        return BatchResult(notification=answer)
+def _refused(answer: WaypostError, n: int) -> BatchResult:
     if isinstance(answer, InvalidRequest):
         answer = placed(answer, f"notifications[{n}]")
     return BatchResult(error=problem_of(answer))
