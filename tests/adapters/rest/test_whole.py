@@ -358,6 +358,17 @@ async def test_another_key_on_the_same_connection_is_another_caller() -> None:
     assert said == ["n0 n2", "n1"]
 
 
+async def test_a_second_credential_is_refused_on_a_connection_that_used_the_first() -> None:
+    """Whoever looked at the head before us may have believed the other one."""
+    server = await serving()
+    protocol, wire = server.connected()
+    good = f"authorization: Bearer {server.service.made.text}"
+    for fields in ((good,), (good, "x-api-key: other")):
+        protocol.data_received(request(server.service, JSON_FIELD, *fields))
+        await server.answered()
+    assert [part[:3] for part in wire.written.split(b"HTTP/1.1 ")[1:]] == [b"202", b"401"]
+
+
 async def test_a_server_that_stops_answers_what_it_has_and_closes() -> None:
     """With the word for it in the answer, as for every other request."""
     server = await serving()
