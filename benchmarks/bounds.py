@@ -17,7 +17,7 @@ It was 4.5, at a measured 3.0; beside other tests on a machine of half the speed
 DELIVERY: Final = 34.0
 """CPU of a delivery in Waypost, REST to receipts, in turns of `calibration_us`.
 
-It was 40; what is plain in columns brought 37 and 40 turns to 23 and 33, in two pairs beside nine runnable processes."""
+It was 40; columns brought 37 and 40 turns to 23 and 33, in two pairs beside nine runnable processes."""
 FLOOR: Final = 0.1
 
 
