@@ -63,7 +63,7 @@ def draft_plain(
 
 
 class _Batch:
-    """What is the same for all submissions of a batch, and is found out once."""
+    """The facts that are the same for all submissions of a batch, found out once."""
 
     def __init__(self, app: AppId, caller: CallerId, defaults: Defaults, now: Instant, checks: Checks) -> None:
         self._app = app
