@@ -32,7 +32,7 @@ class Exchange:
 
     def __init__(self, api: Api, scope: Mapping[str, Any]) -> None:
         self.scope: Any = scope
-        """What is known of the request, as ASGI says it."""
+        """The request as far as it is known, in the form of ASGI."""
         self.route = _UNROUTED
         self.body_read = False
         self._api = api

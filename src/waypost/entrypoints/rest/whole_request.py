@@ -84,7 +84,7 @@ class WholeRequest:
 
     @property
     def memory(self) -> dict[str, Any]:
-        """What is remembered from one request of the connection to the next."""
+        """The memory that goes from one request of the connection to the next."""
         return self._connection.memory
 
     def vouch(self) -> None:
