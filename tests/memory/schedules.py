@@ -47,6 +47,10 @@ class MemorySchedules:
         for start in range(0, len(due), n):
             yield due[start : start + n]
 
+    async def next_due(self) -> Instant | None:
+        """See the store's."""
+        return min((each.due_at for each, _ in self._kept.values() if each.due_at is not None), default=None)
+
     async def remove(self, app: AppId, name: str) -> bool:
         """See SqlSchedules."""
         return self._kept.pop((app, name), None) is not None

@@ -88,6 +88,10 @@ class MemorySeries:
         for start in range(0, len(due), n):
             yield due[start : start + n]
 
+    async def next_due(self) -> Instant | None:
+        """See the store's."""
+        return min((each.due_at for each, _ in self._members.values() if each.due_at is not None), default=None)
+
     async def exit_by_event(self, app: AppId, user_id: UserId, event: str) -> None:
         """See SqlSeries."""
         for key, (each, at) in list(self._members.items()):
