@@ -188,10 +188,10 @@ class LeaseTable:
             held.whole = None
         elif settled.targets is not None and held.whole is not None:
             _hold_targets(held, held.whole, settled)
+        if is_over:
+            self._from_tail[notification.lane].discard(notification.id)
         if not is_over or held.targets:
             self._let_go(held, token, settled, refused, withdrawn=withdrawn)
-        if held.whole is None:
-            self._from_tail[notification.lane].discard(notification.id)
         if held.whole is None and not held.targets:
             del self._held[notification.id]
             self._withdrawn.discard(notification.id)
@@ -202,6 +202,8 @@ class LeaseTable:
         back = list(_let_go(held, token, settled, refused))
         if settled.verdict is not None and held.whole == token:
             held.whole = None
+        if held.whole is None:  # what is given back whole stays a fresh row
+            self._from_tail[notification.lane].discard(notification.id)
         if settled.given_back:
             self._give_back_whole(notification, held, token, withdrawn=withdrawn)
             back += _give_back(held, token)
