@@ -31,7 +31,7 @@ SLICE = 25
 """The items routed and handed over in one turn of the loop."""
 
 ByCredential = Mapping[CredentialId, Sequence[Delivery]]
-_Landing = tuple["_Batch", Delivery, Outcome]
+_Landing = tuple["_Batch", Dispatch, Delivery, Outcome]
 
 
 class _Batch:
@@ -197,27 +197,33 @@ class LaneLoop(LeaseLoop):
                 self._context.senders[credential].send(batch, self._spans.sending(routes, batch, land))
 
     def _land(self, batch: _Batch, delivery: Delivery, outcome: Outcome) -> None:
-        """Take an outcome; senders call it on the event loop. All of one turn of it are settled in one go."""
+        """Take an outcome; senders call it on the event loop. All of one turn of it are settled in one go.
+
+        Who reports what is not in flight, such as something twice, is told so at once: the others' outcomes count.
+        """
+        dispatch = self._dispatches.pop((delivery.id, delivery.n))
         if not self._landings:
             asyncio.get_running_loop().call_soon(self._settle_landings)
-        self._landings.append((batch, delivery, outcome))
+        self._landings.append((batch, dispatch, delivery, outcome))
 
     def _settle_landings(self) -> None:
         """Settle what landed, in order: what was taken where all is well in columns, everything else one by one."""
         landings, self._landings = self._landings, []
         now, now_s = self._context.clock.now(), self._context.clock.monotonic()
         end = 0
-        for first, (batch, delivery, outcome) in enumerate(landings):
+        for first, landing in enumerate(landings):
             if first < end:
                 continue
             end = first + 1
-            if self._detours is None and batch.gate.is_calm:
-                end = _end_of_taken(landings, first)
-            if end - first > 1:
-                self._settle_taken(batch, landings[first:end], now, now_s)
-            else:
-                end = first + 1
-                self._settle_one(batch, delivery, outcome, now, now_s)
+            if self._detours is None and landing[0].gate.is_calm:
+                end = max(end, _end_of_taken(landings, first))
+            try:
+                if end - first > 1:
+                    self._settle_taken(landing[0], landings[first:end], now, now_s)
+                else:
+                    self._settle_one(*landing, now, now_s)
+            except Exception as surprise:  # noqa: BLE001 - a bug in one outcome must not lose those behind it
+                self._context.telemetry.event(Event.STAGE_FAILED, stage="land", error=type(surprise).__name__)
         if not self._dispatches:
             self._all_landed.set()
         if self._is_starved:
@@ -228,9 +234,8 @@ class LaneLoop(LeaseLoop):
         batch.gate.taken(len(landings), batch.handed, now_s)
         waits_ms: list[int] = []
         handed_at = batch.handed.at
-        for _, delivery, outcome in landings:
+        for _, dispatch, delivery, outcome in landings:
             assert isinstance(outcome, Taken)
-            dispatch = self._dispatches.pop((delivery.id, delivery.n))
             notification = dispatch.plan.item.notification
             waits_ms.append(now - (notification.scheduled_at or notification.created_at))
             dispatch.taken += 1
@@ -241,9 +246,10 @@ class LaneLoop(LeaseLoop):
         self._attempts.taken(batch.credential, waits_ms)
         self._has_answered(batch, len(landings), now_s)
 
-    def _settle_one(self, batch: _Batch, delivery: Delivery, outcome: Outcome, now: Instant, now_s: float) -> None:
+    def _settle_one(
+        self, batch: _Batch, dispatch: Dispatch, delivery: Delivery, outcome: Outcome, now: Instant, now_s: float
+    ) -> None:
         context, handed = self._context, batch.handed
-        dispatch = self._dispatches.pop((delivery.id, delivery.n))
         rest = batch.gate.done(delivery, outcome, handed, now_s)
         detour = None if self._detours is None else self._detours.after(delivery, outcome, rest)
         rules, chance = context.rules[delivery.credential.app], context.jitter()
@@ -287,7 +293,7 @@ class LaneLoop(LeaseLoop):
         """Give the delivery's place back untried."""
         self._gates[delivery.credential].forfeit(delivery)
         dispatch = self._dispatches.pop((delivery.id, delivery.n))
-        if not self._dispatches:
+        if not self._dispatches and not self._landings:
             self._all_landed.set()
         return dispatch
 
@@ -304,7 +310,7 @@ def _end_of_taken(landings: Sequence[_Landing], first: int) -> int:
     batch = landings[first][0]
     end = first
     for end in range(first, len(landings)):
-        of, _, outcome = landings[end]
+        of, _, _, outcome = landings[end]
         if of is not batch or not isinstance(outcome, Taken):
             return end
     return len(landings)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from tests.memory.devices import MemoryDevices
-from tests.unit.runtime.bench import LaneBench, until
+from tests.unit.runtime.bench import APNS, LaneBench, until
 from waypost.domain.channel import Channel
 from waypost.domain.device import Device
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, UserId
 from waypost.domain.notification import Lane
+from waypost.domain.outcome import Taken
 from waypost.domain.status import NotificationStatus
 from waypost.runtime.delivery_context import DeliveryContext
 
@@ -66,3 +70,28 @@ async def test_a_registry_that_is_away_makes_no_suspects(tmp_path: Path) -> None
         await until(lambda: devices.tries == 1)
     bench.worker_slots.bury(0)
     assert bench.worker_slots.suspects() == {}
+
+
+@pytest.mark.parametrize("wrong", ["told twice", "no outcome"])
+async def test_a_sender_with_a_bug_in_one_outcome_loses_no_other_of_the_same_turn(tmp_path: Path, wrong: str) -> None:
+    """All of a turn are settled in one go: those behind the wrong one land, and their places are free again."""
+    bench = LaneBench(tmp_path / "worker_slots")
+    bench.apns.answer = lambda _: None
+    for n in range(4):
+        await bench.register(f"user-{n}", Channel("apns"))
+    told = [await bench.accept(f"user-{n}") for n in range(4)]
+    async with bench.running() as loop:
+        loop.wake()
+        await until(lambda: len(bench.apns.open) == len(told))
+        nonsense: Any = object()
+        (first, report), *others = bench.apns.open
+        report(first, Taken("id"))
+        with suppress(KeyError):
+            report(*((first, Taken("id")) if wrong == "told twice" else (others.pop(0)[0], nonsense)))
+        for delivery, report in others:
+            report(delivery, Taken("id"))
+        await asyncio.sleep(0)
+        assert bench.made.gates.in_flight()[APNS] == 0
+        await bench.settled(loop)
+        sent = [first.id, *(delivery.id for delivery, _ in others)]
+        assert [(await bench.detail(each)).record.status for each in sent] == [NotificationStatus.SENT] * len(sent)
