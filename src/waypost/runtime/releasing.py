@@ -8,7 +8,6 @@ from typing import Final
 from waypost.domain.breaker import BreakerState
 from waypost.domain.notification import Lane
 from waypost.domain.time import SECOND_MS, Instant
-from waypost.ports.changes import Changes
 from waypost.ports.work import Work
 from waypost.runtime.delivery_context import DeliveryContext
 from waypost.runtime.gates import Gates
@@ -31,7 +30,6 @@ class Releasing:
         work: Work,
         parked: ParkedWork,
         loops: Sequence[LeaseLoop],
-        changes: Changes | None,
         quiet_until: Callable[[], Instant | None],
     ) -> None:
         """Create it; *quiet_until* tells before when a release finds nothing, if nothing is written until then."""
@@ -39,13 +37,13 @@ class Releasing:
         self._work = work
         self._parked = parked
         self._loops = loops
-        self._changes = changes
         self._quiet_until = quiet_until
 
     async def release(self) -> Rest | None:
-        """Release what is due, and of what is parked as much as there is room for."""
-        if self._changes is not None:
-            await self._changes.look()
+        """Release what is due, and of what is parked as much as there is room for.
+
+        Nothing but the work is waited for: where a log holds that, it is released while the store does not answer.
+        """
         gates = self._context.gates
         lifted = await self._parked.lifted()
         released = await self._work.promote_due(self._context.clock.now(), self._context.timer.page, lifted)

@@ -79,9 +79,7 @@ class Worker:
         self._loops: list[LeaseLoop] = list(self._lanes.values()) if self._delivers else []
         if context.routes is not None and Role.ROUTER in place.roles:
             self._loops += [RouteLoop(lane, context, context.routes) for lane in Lane]
-        self._releasing = Releasing(
-            context, duty_context.work, self._parked, self._loops, duty_context.changes, duty_context.quiet_until
-        )
+        self._releasing = Releasing(context, duty_context.work, self._parked, self._loops, duty_context.quiet_until)
         self._shares = Shares(place.ownership, place.worker_slots, place.peers, context.telemetry, self._shards_came)
         self._duties = Duties(context, duty_context, place.ownership, self._expanded)
         self._nobody_delivers = False
@@ -164,7 +162,7 @@ class Worker:
             tickers.append(("parked", PARKED_S, self._parked.expect))
         else:
             tickers.append(("attend", ATTEND_S, self._attend))
-        if self._changes is not None and not (self._delivers and self._context.timer.period_s <= CHANGES_S):
+        if self._changes is not None:
             tickers.append(("changes", CHANGES_S, self._changes.look))
         tickers += self._duties.tickers(self._place.roles)
         telemetry = self._context.telemetry

@@ -25,7 +25,8 @@ from waypost.domain.ids import SHARDS, AppId, NotificationId, UserId
 from waypost.domain.notification import Lane
 from waypost.domain.outcome import CredentialRejected, Taken
 from waypost.domain.status import DeliveryStatus
-from waypost.domain.time import HOUR_MS, Instant
+from waypost.domain.time import HOUR_MS, Instant, later
+from waypost.ports.changes import Changes
 from waypost.ports.erasure import Erasure
 from waypost.ports.lifecycle import Lifecycle
 from waypost.ports.work import Lease
@@ -132,6 +133,7 @@ async def at_work(
     server: Lifecycle | None = None,
     backlog_limit: int = 1_000,
     timer: TimerSettings | None = None,
+    changes: Changes | None = None,
 ) -> AsyncIterator[Worker]:
     """A worker from its start to its drain."""
     bench.made = msgspec.structs.replace(bench.context(), timer=timer or TimerSettings())
@@ -150,6 +152,7 @@ async def at_work(
         MemoryErasures(bench.store),
         30,
         nothing_to_record,
+        changes=changes,
     )
     worker = Worker(bench.made, place, duty_context, Backlog(backlog_limit, is_shared=True))
     stop, ready = asyncio.Event(), asyncio.Event()
@@ -251,6 +254,32 @@ async def test_a_store_that_has_not_answered_has_not_said_that_nothing_is_parked
     async with at_work(bench):
         bench.made.gates.parked(f"breaker:{APNS}")
         await until(lambda: asked.count(f"breaker:{APNS}") > 2)
+
+
+class Frozen:
+    """The changes of a store that does not answer, nor refuse."""
+
+    version = 0
+
+    async def look(self) -> None:
+        """Wait for ever."""
+        await asyncio.get_running_loop().create_future()
+
+    def note(self) -> None:
+        """Note nothing."""
+
+    async def wait(self, seen: int) -> None:
+        """Wait for ever."""
+        await asyncio.get_running_loop().create_future()
+
+
+async def test_a_store_that_does_not_answer_keeps_nothing_back_that_is_due_elsewhere(bench: LaneBench) -> None:
+    """With the log, what is due is not the store's: it is sent although nobody says whether that has changed."""
+    await bench.register("ann", Channel("apns"))
+    async with at_work(bench, changes=Frozen()):
+        told = await bench.accept("ann", scheduled_at=later(bench.clock.now(), 1_000))
+        bench.clock.advance(2_000)
+        await until(lambda: set(bench.statuses(told).values()) == {DeliveryStatus.SENT})
 
 
 @pytest.mark.parametrize(
