@@ -11,6 +11,7 @@ from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
 from waypost.entrypoints.wording import fault_of
 
 T = TypeVar("T")
+_CUT = "empty, or JSON that ends too early"
 
 
 def decode(decoder: msgspec.json.Decoder[T], body: bytes | Raw, at: str = "") -> T:
@@ -37,4 +38,4 @@ def _json_fault(error: Exception) -> str:
     """Give the position, not the content: the text of a UnicodeDecodeError would quote bytes."""
     if isinstance(error, UnicodeDecodeError):
         return "not valid UTF-8"
-    return str(error)
+    return _CUT if str(error) == "Input data was truncated" else str(error)

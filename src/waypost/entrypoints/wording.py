@@ -21,6 +21,8 @@ _AT: Final = re.compile(r" - at `(?:key` in `)?\$(.*)`$", re.DOTALL)
 _FIELD: Final = re.compile(r"Object (missing required|contains unknown) field `(.*)`$", re.DOTALL)
 _WORD: Final = re.compile(r"Invalid enum value (.*)$", re.DOTALL)
 _FORM: Final = re.compile(r"Expected `str` matching regex '.*'$", re.DOTALL)
+_LENGTH: Final = re.compile(r"Expected `str` of length .*$", re.DOTALL)
+_MOMENT: Final = re.compile(r"Invalid RFC3339 encoded datetime|Expected `datetime` with a timezone component")
 _EXPECTED: Final = re.compile(r"Expected `([^`]+)`(.*?)(?:, got `([^`]+)`)?$", re.DOTALL)
 _FORMS: Final = {NO_NUL: "must have no NUL character", NO_CONTROLS: "must have no control characters"}
 _STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(?:\d+|\.\.\.)\]")
@@ -49,6 +51,10 @@ def fault_of(error: msgspec.ValidationError, kind: Any, at: str = "") -> Fault:
         why = f"not one of {', '.join(allowed)}{_meant(word[1].strip(chr(39)), allowed)}"
     elif _FORM.fullmatch(why):
         why = next(_forms(kind, where), why)
+    elif _LENGTH.fullmatch(why):
+        why = next(_own_forms(kind, where), why)
+    elif _MOMENT.fullmatch(why):
+        why = 'must be a time with its zone (RFC 3339), such as "2026-12-01T09:00:00Z"'
     return Fault(".".join(filter(None, parts)).replace(".[", "["), in_json(why))
 
 
@@ -79,6 +85,13 @@ def _words(kind: Any, where: str) -> list[str]:
     types = list(_at(kind, where))
     words = [str(member.value) for each in types if isinstance(each, inspect.EnumType) for member in each.cls]
     return words + [str(value) for each in types if isinstance(each, inspect.LiteralType) for value in each.values]
+
+
+def _own_forms(kind: Any, where: str) -> Iterator[str]:
+    """Say the form of a text at that path where its type has words for it: they hold for its length too."""
+    for each in _said_at(kind, where):
+        if isinstance(each, inspect.Metadata) and (form := (each.extra or {}).get(FORM)):
+            yield f"must be {form}"
 
 
 def _forms(kind: Any, where: str) -> Iterator[str]:

@@ -56,6 +56,7 @@ def test_an_error_becomes_a_problem(error: WaypostError, status: int, retry_afte
     assert (("retry-after", str(retry_after)) in headers_of(error, problem)) == (retry_after is not None)
 
 
+MOMENT = 'must be a time with its zone (RFC 3339), such as "2026-12-01T09:00:00Z"'
 TIMES = 'must be YYYY-MM-DDTHH:MM, such as "2026-12-01T09:00", or `best`, or `best HH:MM-HH:MM`,'
 
 
@@ -63,6 +64,10 @@ TIMES = 'must be YYYY-MM-DDTHH:MM, such as "2026-12-01T09:00", or `best`, or `be
     ("kind", "body", "path", "why"),
     [
         (Submission, {"user_id": "ann", "send_at": "best 9-21"}, "send_at", f'{TIMES} such as "best 09:00-21:00"'),
+        (Submission, {"send_at": "2026-12-01T09:00:00Z"}, "send_at", f'{TIMES} such as "best 09:00-21:00"'),
+        (Submission, {"scheduled_at": "tomorrow"}, "scheduled_at", MOMENT),
+        (Submission, {"scheduled_at": "2026-12-01T09:00:00"}, "scheduled_at", MOMENT),
+        (Submission, {"user_id": "a" * 129}, "user_id", "must be a string of length <= 128"),
         (BulkMessage, {"send_at": "tomorrow"}, "send_at", f'{TIMES} such as "best 09:00-21:00"'),
         (NewTime, {"send_at": "best 9"}, "send_at", 'must be YYYY-MM-DDTHH:MM, such as "2026-12-01T09:00"'),
         (Submission, {"user_id": "a\0"}, "user_id", "must have no control characters"),
@@ -75,6 +80,15 @@ def test_the_form_of_a_text_is_said_in_words(kind: type, body: dict[str, object]
     with pytest.raises(InvalidRequest) as caught:
         decode(msgspec.json.Decoder(kind), msgspec.json.encode(body))
     assert caught.value.faults == (Fault(path, why),)
+
+
+@pytest.mark.parametrize("body", [b"", b'{"user_id": "ann"'])
+def test_a_body_that_is_cut_off_is_told_so(body: bytes) -> None:
+    """An empty one too."""
+    with pytest.raises(InvalidRequest) as caught:
+        decode(msgspec.json.Decoder(Submission), body)
+    assert caught.value.code is ErrorCode.INVALID_JSON
+    assert caught.value.faults == (Fault("", "empty, or JSON that ends too early"),)
 
 
 def test_what_was_not_foreseen_says_nothing() -> None:
