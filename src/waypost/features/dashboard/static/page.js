@@ -59,10 +59,12 @@ function drawGraph() {
     const end = at.at(-1) ?? Date.now() / 1000;
     return [Math.min(at[0] ?? end, end - 60), end];
   };
+  const clock = (at) => typeof at === "number" ? new Date(at * 1000).toISOString().slice(11, 19) : "–"; // as all times here: UTC
   graph = new window.uPlot({
-    width: width(), height: 200, axes: [axis, axis],
+    width: width(), height: 200,
+    axes: [{ ...axis, space: 80, values: (_, ticks) => ticks.map(clock) }, axis],
     scales: { x: { range: lastMinute }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } },
-    series: [{}, line("accepted", "--accent"), line("finished", "--good", { dash: [6, 4] }), line("failed", "--bad")],
+    series: [{ label: "UTC", value: (_, at) => clock(at) }, line("accepted", "--accent"), line("finished", "--good", { dash: [6, 4] }), line("failed", "--bad")],
   }, data, place);
   addEventListener("resize", () => graph.setSize({ width: width(), height: 200 }));
 }
