@@ -61,7 +61,7 @@ def waypost() -> None:
 
     send, show, cancel, reschedule, feed, tail, bulk, campaigns, schedules, series, segments, templates, devices,
     users, dead, alerts, analytics, balance, audit, outbox, webhooks, explain and dedup speak to the API: give its
-    address with --url or WAYPOST_URL, and the key in WAYPOST_API_KEY. keys, accounts, dashboard, migrate,
+    address with --url or WAYPOST_URL, and the key in WAYPOST_API_KEY. keys, accounts, archive, dashboard, migrate,
     backup, restore, move, simulate, check-config, doctor, and devices export, import and warm, read the configuration
     and open the store themselves; apns and fcm read it and speak to Apple and to Google.
     """

@@ -184,7 +184,7 @@ def _stay(running: Running, children: Children) -> None:
     out.print(f"   dashboard    {running.dashboard}")
     out.print(f"   API          {running.url}")
     out.print(f"   reference    {running.url}/docs")
-    out.print(f"   lab          {running.admin_url}")
+    out.print(f"   lab          {running.admin_url}/received")
     out.print(f"   files, logs  {running.folder}")
     out.print(f"   export WAYPOST_URL={running.url} WAYPOST_API_KEY={running.key}")
     out.print(f'   {_this_command()} send {USER} --title "Hello again" --channel inapp --channel push --wait')
