@@ -85,6 +85,8 @@ class BoundedProtocol(HttpToolsProtocol):
     _coming: WholeRequest | None = None
     """A request that may come whole, of which the body is still to come in this read."""
     _in_head = True
+    _has_begun = False
+    """Whether bytes of a head have come that is not whole."""
     _head_timer: asyncio.TimerHandle | None = None
     _reader_timer: asyncio.TimerHandle | None = None
     _idle_until: float | None = None
@@ -130,6 +132,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """Begin a head; what uvicorn keeps of a request is made when it is to answer it."""
+        self._has_begun = True
         self.url = b""
         self.headers = []
         self.expect_100_continue = False
@@ -153,7 +156,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if version not in _VERSIONS or hosts > 1 or (hosts == 0 and version != "1.0"):
             raise ValueError("HTTP/1.0 or 1.1, with one Host (RFC 9112, section 3.2)")
         self._coming = self._hot_request(version, fields) if is_unique else None
-        self._in_head = False
+        self._in_head = self._has_begun = False
         self._bytes_without_news = 0
         self._stop_watch()
         if self._coming is None:
@@ -243,7 +246,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.idle.pop(self, None)
 
     def _take_over(self, head: bytes, protocol: asyncio.Protocol) -> asyncio.Transport | None:
-        is_more_to_come = self.pipeline or self.scope is not self.cycle.scope or self.cycle.more_body or self.cycle.body
+        is_more_to_come = self.pipeline or self._has_begun or self.cycle.more_body or self.cycle.body
         if is_more_to_come or self.cycle.response_started or self.transport.is_closing():
             return None
         self.cycle.disconnected = True  # whatever the application still says goes nowhere
