@@ -19,7 +19,9 @@ from typing import Any, Final
 import httpx
 import yaml
 
+from waypost.bench import stack
 from waypost.bench.rows import Row, row
+from waypost.bench.stack import CONFIG
 from waypost.bootstrap.features import tables
 from waypost.domain.content import Content
 from waypost.domain.ids import format_id, token_hash
@@ -190,20 +192,9 @@ def serving(folder: Path, file: Path) -> Iterator[tuple[int, str]]:
     settings: dict[str, Any] = {"listen": "127.0.0.1:0", "workers": 1, "log": {"level": "warning"}}
     settings |= {"apps": {"demo": {}}, "store": {"url": f"sqlite:///{file}"}, "analytics": {"enabled": True}}
     settings["retention"] = {"notifications_days": 400}
-    (folder / "waypost.yaml").write_text(yaml.safe_dump(settings))
-    command = [*MODULE, "waypost.cli", "serve", "--config", str(folder / "waypost.yaml"), "--json"]
-    with (folder / "serve.log").open("w") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
-    assert process.stdout is not None
-    try:
-        line = process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"Waypost does not start: {(folder / 'serve.log').read_text()[-2000:]}")
-        yield process.pid, json.loads(line)["url"]
-    finally:
-        process.terminate()
-        process.wait()
-        process.stdout.close()
+    (folder / CONFIG).write_text(yaml.safe_dump(settings))
+    with stack.serving(folder) as served:
+        yield served
 
 
 def _link(folder: Path, url: str) -> str:

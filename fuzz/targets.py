@@ -31,7 +31,7 @@ def frames(data: bytes) -> None:
         connection.receive(settings_frame([]))
     streams = [Stream(HEAD, b"x" * size, 0.0, lambda result: None) for size in (0, 10, 70_000)]
     for stream in streams:
-        connection.send(stream)
+        connection.send_all([stream])
     connection.take_output()
     step = (data[0] >> 1) + 1
     for start in range(1, len(data), step):

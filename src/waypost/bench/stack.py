@@ -102,7 +102,7 @@ def running(  # noqa: PLR0913 - each is one thing that a bench may ask of a stac
                 register(connection, devices(other_side.url, users, web=web, app=app))
             register(connection, iphones(vips))
         history(folder / FILE)
-        with _serving(folder, command) as (pid, url):
+        with serving(folder, command) as (pid, url):
             yield BenchStack(programs, other_side, base, folder / CONFIG, pid, url, keys)
 
 
@@ -138,7 +138,8 @@ def _key(folder: Path, app: str) -> str:
 
 
 @contextmanager
-def _serving(folder: Path, module: Sequence[str]) -> Iterator[tuple[int, str]]:
+def serving(folder: Path, module: Sequence[str] = ("waypost.cli",)) -> Iterator[tuple[int, str]]:
+    """Serve what ``waypost.yaml`` in *folder* says, by the *module* that is run; yield the process and its URL."""
     log = folder / "serve.log"
     command = [*MODULE, *module, "serve", "--config", str(folder / CONFIG), "--json"]
     with log.open("w") as errors:

@@ -189,7 +189,6 @@ class RoutingTable:
         self.credentials = credentials
         self.conditions = frozenset(condition_of(name) for name in (SEND_AT, *(rule.name for rule in rules)))
         """The conditions under which rules put off: no gate lifts them, each ends at its time."""
-        self._rules = rules
         self._stages = _stages_of(rules)
         usual = _stages_of([rule for rule in rules if rule.concerns is None])
         self._concerns = [rule.concerns for rule in rules if rule.concerns is not None]

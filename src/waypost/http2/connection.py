@@ -22,7 +22,7 @@ _MOST_UNREAD_REPLIES: Final = 1000
 class Connection:
     """A client connection; whoever drives it writes `take_output()` after each call and reads `ended` and `refused`.
 
-    A stream given to `send` comes back exactly once: in `ended` with its result, or in `refused` when the server
+    A stream given to `send_all` comes back exactly once: in `ended` with its result, or in `refused` when the server
     provably took nothing of it. `lost` gives back all that are left.
     """
 
@@ -55,10 +55,6 @@ class Connection:
             return 0
         room = self.stream_limit - len(self.streams)
         return room if room > 0 else 0
-
-    def send(self, stream: Stream) -> None:
-        """Start a request; the caller has seen to it that there is `room`."""
-        self.send_all([stream])
 
     def send_all(self, streams: list[Stream]) -> int:
         """Start requests, at most as many as there is `room` for; return how many before the window was used up."""

@@ -112,7 +112,7 @@ class Driven:
     def send(self, body: bytes = b"", *, flush: bool = True, head_block: bytes = HEAD) -> Stream:
         """Start a request."""
         stream = Stream(head_block, body, 0.0, lambda result: None)
-        self.connection.send(stream)
+        self.connection.send_all([stream])
         if flush:
             self.written = read(self.connection.take_output())
         return stream

@@ -100,7 +100,7 @@ def test_the_library_takes_every_byte_and_every_answer_is_right(
         turn += 1
         assert turn < 10_000, "the conversation stands still"
         while waiting and client.room():
-            client.send(waiting.pop(0))
+            client.send_all([waiting.pop(0)])
         if changes and turn % 2:
             name, value = changes.pop()
             server.h2.update_settings({h2.settings.SettingCodes[name]: min(value, 100) if "MAX" in name else value})

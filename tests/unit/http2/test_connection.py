@@ -284,7 +284,7 @@ def test_what_was_refused_begins_anew_on_the_next_connection() -> None:
     stream = driven.send(b"0123456789")
     driven.hear(rst(1, REFUSED_STREAM))
     assert driven.refused() == [stream]
-    other.connection.send(stream)
+    other.connection.send_all([stream])
     _, begun = other.hear()
     (rest,) = other.hear(window(1, 100))
     assert [frame.data for frame in (begun, rest)] == [b"01234", b"56789"]

@@ -120,8 +120,8 @@ def payload(message: Message, push_type: ApnsPushType, settings: ApnsSettings) -
         return special_payload(message, push_type) | named
     silent = message.kind is Kind.SILENT
     document: dict[str, Any] = {**content.data}
-    if not silent and (content.image or content.link or content.actions):
-        document.update(_extras(content))
+    if not silent:
+        document |= _extras(content)
     document["aps"] = {"content-available": 1} if silent else _aps(content)
     if message.urgency is Urgency.CRITICAL and push_type is ApnsPushType.ALERT:
         document["aps"] |= _critical(content, settings)
@@ -201,10 +201,11 @@ def _critical(content: Content, settings: ApnsSettings) -> dict[str, Any]:
 
 def _extras(content: Content) -> dict[str, Any]:
     """Return the fields that ``aps`` has no key for, under our names, for a notification service extension."""
-    return present(
-        {
-            "waypost_image": content.image,
-            "waypost_link": content.link,
-            "waypost_actions": content.actions or None,
-        }
-    )
+    extras: dict[str, Any] = {}
+    if content.image is not None:
+        extras["waypost_image"] = content.image
+    if content.link is not None:
+        extras["waypost_link"] = content.link
+    if content.actions:
+        extras["waypost_actions"] = content.actions
+    return extras

@@ -186,17 +186,18 @@ class LeaseTable:
             return
         if is_over:
             held.whole = None
+            self._from_tail[notification.lane].discard(notification.id)
         elif settled.targets is not None and held.whole is not None:
             _hold_targets(held, held.whole, settled)
-        if is_over:
-            self._from_tail[notification.lane].discard(notification.id)
         if not is_over or held.targets:
-            self._let_go(held, token, settled, refused, withdrawn=withdrawn)
+            self._release_rest(held, token, settled, refused, withdrawn=withdrawn)
         if held.whole is None and not held.targets:
             del self._held[notification.id]
             self._withdrawn.discard(notification.id)
 
-    def _let_go(self, held: _Held, token: int, settled: Settled, refused: Collection[int], *, withdrawn: bool) -> None:
+    def _release_rest(
+        self, held: _Held, token: int, settled: Settled, refused: Collection[int], *, withdrawn: bool
+    ) -> None:
         """Release the targets settled; what was not started, and what was given back, can be leased again."""
         notification = settled.notification
         back = list(_let_go(held, token, settled, refused))
