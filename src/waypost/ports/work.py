@@ -126,7 +126,8 @@ class Settled(Struct, frozen=True):
         for change in changes:
             if type(change.settlement) is not Sent or change.attempt != 1 or change.made is None:
                 return False
-        return {change.n for change in changes} == {target.n for target in targets}
+        numbers = [*range(len(targets))]
+        return [each.n for each in targets] == numbers == sorted([each.n for each in changes])
 
     def step_of(self, progress: Progress, now: Instant) -> Step:
         """Compute the step that this makes of the notification's *progress*."""

@@ -84,7 +84,7 @@ def _run(transaction: Transaction, ops: Sequence[Sequence[PieceSettled]]) -> lis
         for settled, variables in piece.settled:
             case = _Born(next(numbers), job, settled.notification, variables)
             if settled.is_plain:
-                plain.note(case, settled)
+                plain.note(case.progress.app, case.lane, case.shard, settled)
                 case.take(transaction, case.progress.end(NotificationStatus.SENT, transaction.now))
             else:
                 case.take(transaction, settled.step_of(case.progress, transaction.now))

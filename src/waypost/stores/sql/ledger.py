@@ -189,8 +189,7 @@ def _record(transaction: Transaction, ops: Sequence[_Recording], partition_h: in
     cases = PendingChanges(transaction, (entry.settled.notification.id for entry in decided))
     plain = PlainSettlements(transaction)
     for entry in decided:
-        case = cases.get(entry.settled.notification.id)
-        if case is not None and entry.withdrawn is not None:
+        if entry.withdrawn is not None and (case := cases.get(entry.settled.notification.id)) is not None:
             case.mark_withdrawn(entry.withdrawn)
         settle_all(transaction, cases, plain, [entry.settled])
     plain.write()

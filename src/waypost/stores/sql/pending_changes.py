@@ -43,6 +43,8 @@ from waypost.stores.sql.transaction import Transaction
 _FIND = (
     "SELECT seq, id, app, user_id, shard, lane, status, due_at, withdrawn, job FROM notification WHERE id IN ({keys})"
 )
+_STATUS, _WITHDRAWN = 6, 8
+"""The places of these columns in what _FIND reads."""
 _RECEIPTS = f"SELECT {RECEIPT} FROM receipt WHERE notification_id IN ({{keys}})"  # noqa: S608 - a list of columns
 ROWS_LOCKED = " FOR NO KEY UPDATE"
 """Rows that nobody else changes or claims before this transaction ends."""
@@ -176,11 +178,29 @@ class PendingChanges:
         for row in select_in(connection, _RECEIPTS + ROWS_LOCKED * receipts_locked, list(receipts)):
             receipt = receipt_of(row)
             receipts[receipt.notification_id][receipt.n] = receipt
-        self._cases = {row[1]: _case_of(row, receipts.get(row[1])) for row in of_this}
+        self._receipts = receipts
+        self._rows = {row[1]: row for row in of_this}
+        self._cases: dict[NotificationId, PendingChange] = {}
 
     def get(self, notification_id: NotificationId) -> PendingChange | None:
         """Return a notification, if it is known."""
-        return self._cases.get(notification_id)
+        case = self._cases.get(notification_id)
+        if case is None and (row := self._rows.get(notification_id)) is not None:
+            case = self._cases[notification_id] = _case_of(row, self._receipts.get(notification_id))
+        return case
+
+    def finish(self, notification_id: NotificationId) -> Row | None:
+        """Count a notification as sent from now on, and return its row as it is stored; somebody else writes it.
+
+        None, and nothing happens, where it is unknown, or anything is stored of it but a row that waits to be routed.
+        """
+        row = self._rows.get(notification_id)
+        if row is None or notification_id in self._cases or notification_id in self._receipts:
+            return None
+        if row[_STATUS] != _PENDING or row[_WITHDRAWN] is not None:
+            return None
+        self._rows[notification_id] = (*row[:_STATUS], NotificationStatus.SENT.value, None, *row[_WITHDRAWN:])
+        return row
 
     def write(self) -> None:
         """Write everything that changed."""

@@ -7,10 +7,9 @@ Most notifications go it; so their receipts are written without going through ev
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from waypost.domain.balance import DELIVERY_COUNTS, Count
 from waypost.domain.ids import AppId
@@ -20,11 +19,8 @@ from waypost.domain.settlement import Sent
 from waypost.domain.status import DeliveryStatus, NotificationStatus
 from waypost.ports.work import Settled
 from waypost.stores.sql.driver import Row
-from waypost.stores.sql.rows import execute_in
+from waypost.stores.sql.rows import LANES, NOTIFICATION_STATUSES, execute_in
 from waypost.stores.sql.transaction import Transaction
-
-if TYPE_CHECKING:
-    from waypost.stores.sql.pending_changes import PendingChange
 
 _INSERT = (
     "INSERT INTO receipt (notification_id, n, device_id, channel, status, attempt, retries, throttles, provider_id,"
@@ -45,6 +41,7 @@ class PlainSettlements:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
         self._row_key = transaction.connection.dialect.row_key
+        self._is_by_id = self._row_key == "id"
         self._receipts: list[Row] = []
         self._keys: list[Any] = []
         self._taken: Counter[tuple[AppId, Lane]] = Counter()
@@ -52,36 +49,49 @@ class PlainSettlements:
         self._finished: Counter[tuple[AppId, Lane, NotificationStatus | None, int | None]] = Counter()
         """How many notifications ended, by app, lane, status before, and bulk job."""
 
-    def take(self, case: PendingChange, settled: Settled) -> None:
-        """Finish a notification of which nothing but its row is stored yet."""
-        self.note(case, settled)
-        progress = case.progress
-        named = (progress.app, progress.id, progress.user_id)
-        now = self._transaction.now
-        self._transaction.moves.append(NotificationMoved(*named, progress.status, NotificationStatus.SENT, now))
-        self._finished[progress.app, case.lane, progress.status, case.job] += 1
-        case.progress = replace(progress, status=NotificationStatus.SENT)
-        self._keys.append(getattr(case, self._row_key))
+    def take(self, row: Row, settled: Settled) -> None:
+        """Finish a notification of which nothing but its *row* is stored yet, as PendingChanges.finish returns it."""
+        seq, notification_id, app, user_id, shard, word, status, _, _, job = row
+        lane, before, now = LANES[word], NOTIFICATION_STATUSES[status], self._transaction.now
+        self.note(app, lane, shard, settled)
+        self._transaction.moves.append(
+            NotificationMoved(app, notification_id, user_id, before, NotificationStatus.SENT, now)
+        )
+        self._finished[app, lane, before, job] += 1
+        self._keys.append(notification_id if self._is_by_id else seq)
 
-    def note(self, case: PendingChange, settled: Settled) -> None:
+    def note(self, app: AppId, lane: Lane, shard: int, settled: Settled) -> None:
         """Write the receipts of a notification."""
         moves, receipts = self._transaction.moves, self._receipts
-        progress, shard = case.progress, case.shard
-        app, notification_id, user_id = progress.app, progress.id, progress.user_id
-        self._taken[app, case.lane] += len(settled.changes)
-        targets = {target.n: target for target in settled.targets or ()}
+        notification_id, user_id = settled.notification.id, settled.notification.user_id
+        self._taken[app, lane] += len(settled.changes)
+        targets = settled.targets or ()
         for change in settled.changes:
-            n, made, settlement, at = change.n, change.made, change.settlement, change.at
+            n, made, at = change.n, change.made, change.at
             assert made is not None
+            settlement = change.settlement
             assert type(settlement) is Sent
             target = targets[n]
             device_id, code, attempted_at = target.device_id, made.code or None, made.at
-            taken = (settlement.provider_id, code, attempted_at, attempted_at, at, at, _encode((made,)))
-            receipts.append((notification_id, n, device_id, target.channel, *taken, app, shard))
-            known = (None, None, None, change.is_use)
-            moves.append(
-                DeliveryMoved(app, notification_id, user_id, n, device_id, 1, _PENDING, _SENT, at, code, *known)
+            receipts.append(
+                (
+                    notification_id,
+                    n,
+                    device_id,
+                    target.channel,
+                    settlement.provider_id,
+                    code,
+                    attempted_at,
+                    attempted_at,
+                    at,
+                    at,
+                    _encode((made,)),
+                    app,
+                    shard,
+                )
             )
+            named = (app, notification_id, user_id, n, device_id)
+            moves.append(DeliveryMoved(*named, 1, _PENDING, _SENT, at, code, None, None, None, change.is_use))
 
     def write(self) -> None:
         """Write all plain settlements."""

@@ -42,14 +42,14 @@ def settle_all(
     stale: list[Stale] = []
     withdrawn: set[NotificationId] = set()
     for settled in op:
+        if settled.is_plain and (row := cases.finish(settled.notification.id)) is not None:
+            plain.take(row, settled)
+            continue
         case = cases.get(settled.notification.id)
         if case is None:
             stale += settled.refused()
             continue
         progress = case.progress
-        if progress.receipts is None and progress.withdrawn is None and not progress.is_final and settled.is_plain:
-            plain.take(case, settled)
-            continue
         step = settled.step_of(progress, transaction.now)
         case.take(transaction, step)
         stale += step.stale
