@@ -16,7 +16,7 @@ from waypost.domain.channel import PUSH, Channel
 from waypost.domain.channel_steps import ChannelStep
 from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import PUT_OFF
-from waypost.domain.device import Platform, TokenUse, token_use_of
+from waypost.domain.device import Device, Platform, TokenUse, token_use_of
 from waypost.domain.ids import AppId, DeviceId, NotificationId
 from waypost.domain.message import Message
 from waypost.domain.notification import Notification
@@ -237,12 +237,27 @@ class RoutingTable:
 
         Most go to all devices, of which those that are alike are judged once for all.
         """
+        judged = self.judged_alike(notification, recipient, now)
+        if judged is None:
+            return self.route(notification, recipient, now).targets
+        return [
+            Candidate(device.device_id, device, decided.channel, decided.verdict, decided.credential)
+            for device, decided in judged
+        ]
+
+    def judged_alike(
+        self, notification: Notification, recipient: Recipient, now: Instant
+    ) -> list[tuple[Device, Candidate]] | None:
+        """Return each device that *notification* goes to, with what is decided of all that are alike.
+
+        None where each has to be judged for itself.
+        """
         content = notification.content
         is_plain = self._judges_alike and content.to is None and not content.channels
         if not is_plain or any([concerns(notification) for concerns in self._concerns]):
-            return self.route(notification, recipient, now).targets
-        found: list[Candidate] = []
+            return None
         app, wanted, known = notification.app, token_use_of(content), self._decided
+        found: list[tuple[Device, Candidate]] = []
         for device in recipient.devices:
             alike = (app, wanted, device.platform, device.token_use, device.active)
             if alike not in known:
@@ -250,8 +265,7 @@ class RoutingTable:
                 known[alike] = targets[0] if targets else None
             decided = known[alike]
             if decided is not None:
-                way = decided.channel, decided.verdict, decided.credential
-                found.append(Candidate(device.device_id, device, *way))
+                found.append((device, decided))
         return found
 
     def _question(

@@ -47,12 +47,14 @@ def _plan_fresh(item: WorkItem, recipient: Recipient, table: RoutingTable, now: 
     notification = item.notification
     if is_expired(notification, 1, now):
         return Plan(item, verdict=NotificationStatus.EXPIRED)
+    early = _early(notification, now)
+    is_alike = early is None and table.says_alike(notification, recipient)
+    if is_alike and (whole := _plan_alike(item, recipient, table, now)) is not None:
+        return whole
     found = table.targets(notification, recipient, now)
     if not found:
         return Plan(item, targets=(), verdict=NotificationStatus.NO_TARGETS)
     message = message_of(notification)
-    early = _early(notification, now)
-    is_alike = early is None and table.says_alike(notification, recipient)
     deliveries: list[Delivery] = []
     changes: list[Change] = []
     targets: list[Target] = []
@@ -76,6 +78,21 @@ def _plan_fresh(item: WorkItem, recipient: Recipient, table: RoutingTable, now: 
             targets.append(Target(n, each.name, each.channel, why))
             changes.append(Change(n, 1, decided, now))
     return Plan(item, tuple(deliveries), tuple(changes), tuple(targets))
+
+
+def _plan_alike(item: WorkItem, recipient: Recipient, table: RoutingTable, now: Instant) -> Plan | None:
+    """Send the same to all devices, as most notifications are; None where anything else is decided of one of them."""
+    notification = item.notification
+    message = message_of(notification)
+    id_, agreed = notification.id, (1, 0, 0, notification.guarantee, notification.retry_policy)
+    deliveries: list[Delivery] = []
+    targets: list[Target] = []
+    for n, (device, decided) in enumerate(table.judged_alike(notification, recipient, now) or ()):
+        if decided.credential is None or decided.verdict is not None:
+            return None
+        targets.append(Target(n, device.device_id, decided.channel))
+        deliveries.append(Delivery(id_, n, decided.credential, device, message, *agreed))
+    return Plan(item, tuple(deliveries), (), tuple(targets)) if deliveries else None
 
 
 def _early(notification: Notification, now: Instant) -> Parked | None:
