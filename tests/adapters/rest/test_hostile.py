@@ -161,6 +161,15 @@ async def test_a_body_that_does_not_come_is_408() -> None:
         assert problem_in(await asked(service, [part])) == (408, "request_timeout")
 
 
+async def test_a_body_that_was_read_whole_is_not_waited_for() -> None:
+    """However it is refused then: the answer ends at once, and the connection stays."""
+    async with served(RestSettings(linger_s=3_600.0)) as (service, _):
+        key = (b"authorization", f"Bearer {service.made.text}".encode())
+        sent = await asked(service, [{"type": "http.request", "body": b"a=b"}], headers=[key])
+        assert problem_in(sent) == (415, "unsupported_media_type")
+        assert b"connection" not in dict(sent[0]["headers"])
+
+
 async def test_a_client_that_hangs_up_gets_nothing() -> None:
     """Half a body is no request."""
     async with served() as (service, _):

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from litestar.types import Message, Receive, Send
+from litestar.types import Message, Receive, ReceiveMessage, Send
 
 from waypost.entrypoints.request_ids import HEADER, request_id
 from waypost.entrypoints.rest.api import Api
@@ -35,6 +35,7 @@ class Exchange:
         """The request as far as it is known, in the form of ASGI."""
         self.route = _UNROUTED
         self.body_read = False
+        """Whether nothing of the body is still to come."""
         self._api = api
         self._status = 0
         self._id: str | None = None
@@ -119,8 +120,15 @@ class AsgiExchange(Exchange):
 
     def __init__(self, api: Api, scope: Any, receive: Receive, send: Send) -> None:
         super().__init__(api, scope)
-        self.receive = receive
+        self._receive = receive
         self._send = send
+
+    async def receive(self) -> ReceiveMessage:
+        """Take the next part of the request, and note the end of its body."""
+        message = await self._receive()
+        if message["type"] == "http.request" and not message.get("more_body", False):
+            self.body_read = True
+        return message
 
     async def passing(self, message: Message) -> None:
         """Pass an inner application's answer on, noting its status."""
@@ -134,7 +142,7 @@ class AsgiExchange(Exchange):
         self._status = status
         fields = self.fields(body, media_type, headers)
         await self._send({"type": "http.response.start", "status": status, "headers": fields})
-        drains = CLOSES in headers
+        drains = CLOSES in headers and not self.body_read
         await self._send({"type": "http.response.body", "body": body, "more_body": drains})
         if drains:
             await linger(self.receive, self._api.settings.linger_s)

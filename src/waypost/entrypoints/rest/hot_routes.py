@@ -85,9 +85,9 @@ class WholeRequests:
         admit(caller, SENDS)
         if api.draining():
             raise shutting_down()
+        exchange.body_read = True
         if request.body:
             check_type(request.fields)
-        exchange.body_read = True
         api.intake.shed(caller.app)
         key = request.fields.get(b"idempotency-key")
         sender = caller if api.intake.tracing is None else placed(api, caller, request.headers)

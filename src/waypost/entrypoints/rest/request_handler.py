@@ -80,7 +80,6 @@ class RequestHandler:
             limit = self._limit_of(path)
             any_type = path.startswith(_SIGNED)
             body = await self._bodies.read(scope["headers"], exchange.receive, limit, any_type=any_type)
-            exchange.body_read = True
         if submit is not None:
             self._api.intake.shed(scope["user"].app)
             sender = placed(self._api, scope["user"], scope["headers"])
@@ -116,7 +115,6 @@ class RequestHandler:
         if scope["method"] in BODY_METHODS:
             limit = self._api.settings.body_limit_bytes
             body = await self._bodies.read(scope["headers"], exchange.receive, limit, any_type=True)
-            exchange.body_read = True
         await mounted(scope, _replaying(body, exchange.receive), exchange.passing)
 
     def _check_head(self, scope: Any) -> None:
