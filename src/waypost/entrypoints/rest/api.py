@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from litestar import Request
 from litestar.datastructures import State
@@ -101,6 +101,10 @@ class Api(Struct, frozen=True):
     """The checks for what the channel of each platform could never send to, in each app."""
 
 
+API: Final = "waypost.api"
+"""The key in a request's scope of what it is asked of."""
+DOCUMENT: Final = "waypost.document"
+"""The key of what makes its OpenAPI document."""
 Call = Request[Caller, Any, State]
 """A request past authentication."""
 
@@ -111,6 +115,6 @@ def ground_of(call: Call, feature: str) -> Any:
 
 
 def api_of(call: Call) -> Api:
-    """Return what the application was built on."""
-    api: Api = call.app.state.api
+    """Return what the request is asked of."""
+    api: Api = call.scope[API]  # type: ignore[typeddict-item] # a key of ours
     return api

@@ -8,12 +8,11 @@ from typing import Any, NoReturn
 
 from litestar import Litestar
 from litestar.connection import ASGIConnection
-from litestar.datastructures import State
 from litestar.handlers import HTTPRouteHandler
 from litestar.handlers.base import BaseRouteHandler
 from litestar.plugins import PluginProtocol
 from litestar.plugins.core import MsgspecDIPlugin
-from litestar.types import ASGIApp
+from litestar.types import ASGIApp, Receive, Send
 
 from waypost.domain.channel import Channel
 from waypost.domain.device import Platform
@@ -29,7 +28,7 @@ from waypost.entrypoints.rest import (
     reference,
 )
 from waypost.entrypoints.rest.answers import spoken_of
-from waypost.entrypoints.rest.api import Api
+from waypost.entrypoints.rest.api import API, DOCUMENT, Api
 from waypost.entrypoints.rest.compat import notify, user_notifications, user_tokens
 from waypost.entrypoints.rest.openapi import specification
 from waypost.entrypoints.rest.operating_routes import metrics
@@ -58,17 +57,27 @@ def build_app(api: Api) -> ASGIApp:
     also = [each for each in api.routes if each.paths <= api.also]
     routes = [*operating_routes.ROUTES, *also] if api.operating_only else served_routes(api.settings, api.routes)
     shows = api.settings.serve_reference and not api.operating_only
+    inner = _application((*routes, *(reference.ROUTES if shows else ())))
     document = partial(openapi_document, api.platforms, api.channels, api.settings, api.routes, tuple(api.tags.items()))
-    inner = Application(
-        route_handlers=[*routes, *(reference.ROUTES if shows else ())],
+
+    async def ask(scope: Any, receive: Receive, send: Send) -> None:
+        scope[API], scope[DOCUMENT] = api, document
+        await inner(scope, receive, send)
+
+    return RequestHandler(api, ask, TakenBodies(routes))
+
+
+@cache
+def _application(routes: tuple[HTTPRouteHandler, ...]) -> Application:
+    """Build what finds the route of a request; making it takes long, and whose API it is each request says itself."""
+    return Application(
+        route_handlers=routes,
         openapi_config=None,
         logging_config=None,
         exception_handlers={Exception: _raise},
         guards=[admit_caller],
         before_request=refuse_unknown_parameters,
-        state=State({"api": api, "document": document}, deep_copy=False),
     )
-    return RequestHandler(api, inner, TakenBodies(routes))
 
 
 class Application(Litestar):

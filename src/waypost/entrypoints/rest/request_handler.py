@@ -10,7 +10,7 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 from waypost.domain.errors import ErrorCode, NotFound
 from waypost.entrypoints.access import SENDS, admit
 from waypost.entrypoints.rest.answers import JSON_TYPE, encode
-from waypost.entrypoints.rest.api import Api
+from waypost.entrypoints.rest.api import API, Api
 from waypost.entrypoints.rest.body_reader import BodyReader
 from waypost.entrypoints.rest.compat import envelope
 from waypost.entrypoints.rest.cors import is_preflight
@@ -115,6 +115,7 @@ class RequestHandler:
         if scope["method"] in BODY_METHODS:
             limit = self._api.settings.body_limit_bytes
             body = await self._bodies.read(scope["headers"], exchange.receive, limit, any_type=True)
+        scope[API] = self._api
         await mounted(scope, _replaying(body, exchange.receive), exchange.passing)
 
     def _check_head(self, scope: Any) -> None:
