@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import grpc
@@ -11,6 +12,7 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from tests.adapters.grpc.service import served
+from waypost.entrypoints.grpc import server
 from waypost.v1 import notifications_pb2 as pb
 
 pytestmark = pytest.mark.asyncio
@@ -20,19 +22,23 @@ NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
 @pytest.mark.parametrize("service", ["", "waypost.v1.Notifications"])
-async def test_health_follows_readiness(service: str) -> None:
+async def test_health_follows_readiness(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a key; who watches is told of each change."""
+    monkeypatch.setattr(server, "LOOK_S", 0.01)
     async with served() as door:
         asked = health_pb2.HealthCheckRequest(service=service)
         assert (await door.health.Check(asked)).status == SERVING
-        told = aiter(door.health.Watch(asked))
+        watching = door.health.Watch(asked)
+        told = aiter(watching)
         assert (await anext(told)).status == SERVING
         door.service.not_ready["store"] = "full"
         assert (await anext(told)).status == NOT_SERVING
         door.service.not_ready.clear()
         assert (await anext(told)).status == SERVING
-        await door.server.stop()
+        stopping = asyncio.create_task(door.server.stop())
         assert (await anext(told)).status == NOT_SERVING
+        watching.cancel()
+        await stopping
 
 
 async def test_reflection_shows_the_service_as_it_is() -> None:
