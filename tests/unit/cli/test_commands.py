@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import io
 import json
 import os
 import socket
@@ -10,6 +12,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
+from unittest.mock import patch
 
 import click
 import pytest
@@ -18,7 +22,7 @@ from click.testing import CliRunner
 from tests.certificates import Authority
 from waypost.bootstrap.admin import open_admin_store
 from waypost.bootstrap.registry import load
-from waypost.cli import waypost
+from waypost.cli import main, waypost
 from waypost.cli.views import VOCABULARIES
 from waypost.domain.ids import AppId
 from waypost.ports.audit import AuditQuery, Ordered
@@ -36,8 +40,33 @@ def every_command() -> Iterator[tuple[str, click.Command]]:
             yield from ((f"{name} {inner}", each) for inner, each in command.commands.items())
 
 
-def run(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a process of its own, with nothing of Waypost in its environment."""
+class Ended(NamedTuple):
+    """What a command came to."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run(folder: Path, *arguments: str, **environ: str) -> Ended:
+    """Run the command line as its script does, in *folder* and with nothing of Waypost in its environment."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("WAYPOST_")} | environ
+    umask = os.umask(0)
+    with (
+        contextlib.chdir(folder),
+        patch.dict(os.environ, own, clear=True),
+        patch.object(sys, "argv", ["waypost", *arguments]),
+        contextlib.redirect_stdout(io.StringIO()) as out,
+        contextlib.redirect_stderr(io.StringIO()) as err,
+        pytest.raises(SystemExit) as left,
+    ):
+        main()
+    os.umask(umask)
+    return Ended(int(left.value.code or 0), out.getvalue(), err.getvalue())
+
+
+def run_apart(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a process of its own."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("WAYPOST_")}
     command = [sys.executable, "-m", "waypost.cli", *arguments]
     return subprocess.run(command, cwd=folder, env=clean | environ, capture_output=True, text=True, check=False)
@@ -96,7 +125,7 @@ def test_a_list_that_cannot_be_read_makes_no_job(tmp_path: Path) -> None:
 
 def test_an_unreachable_api_is_one_line_and_1(tmp_path: Path) -> None:
     """Port 9 is discard; nothing listens there."""
-    result = run(tmp_path, "show", "some-id", "--url", "http://127.0.0.1:9", WAYPOST_API_KEY="secret-key")
+    result = run_apart(tmp_path, "show", "some-id", "--url", "http://127.0.0.1:9", WAYPOST_API_KEY="secret-key")
     assert result.returncode == 1
     assert result.stderr == "waypost: no answer from 127.0.0.1:9: Connection refused\n"
 
