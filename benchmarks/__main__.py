@@ -1,21 +1,16 @@
-"""``make bench``: run the benches (``ONLY=kernel,intake`` for some), print their tables, keep results/latest.json."""
+"""``make bench``: run the benches of the one table (``ONLY=kernel,intake`` for some), keep results/latest.json."""
 
 from __future__ import annotations
 
-import json
 import os
-import platform
 import sys
-import sysconfig
 import time
+import traceback
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
 from benchmarks import (
+    before,
     bulk,
     celery,
     drop_in,
@@ -24,6 +19,7 @@ from benchmarks import (
     groups,
     growth,
     grpc_door,
+    history,
     isolation,
     kernel,
     limits,
@@ -36,101 +32,97 @@ from benchmarks import (
     stacks,
     streams_door,
 )
-from benchmarks.load.watch import CORES, busy_s
 from benchmarks.programs import MissingProgram, in_rust
-from waypost.bench import intake
+from benchmarks.report import keep, print_rows, print_table, report
+from waypost.bench import idle, intake, sustained
+from waypost.bench.figures import Ran
+from waypost.bench.machine import Meanwhile
 from waypost.bench.rows import Row, row
 
-MAIN: dict[str, Callable[[], list[Row]]] = {
+SUSTAINED_USERS = 100_000
+SECONDS = float(os.environ.get("SECONDS", "60"))
+IDLE_S = 20.0
+
+TABLE: dict[str, tuple[Callable[[], list[Row]], float]] = {
+    "before": (before.run, 2.5),
+    "sustained": (lambda: sustained.run(in_rust(), sustained.Offer(SUSTAINED_USERS, SECONDS)), 4),
+    "end_to_end": (end_to_end.run, 4.5),
+    "intake": (lambda: intake.run(in_rust()), 1.5),
+    "bulk": (bulk.run, 1.5),
+    "streams": (streams_door.run, 2),
+    "peers": (lambda: peers.compare(peers.MAIN, (0,)), 1),
+    "pushy": (lambda: peers.compare((peers.PUSHY,), (0,)), 1),
+    "webpush": (lambda: peers.compare((peers.WEBPUSH_GO,), (0,)), 0.5),
+    "groups": (groups.run, 0.5),
+    "isolation": (isolation.run, 6),
+    "history": (history.run, 5),
+    "idle": (lambda: idle.run(in_rust(), IDLE_S), 1),
+}
+"""What the table is filled from, and about how many minutes each takes on two quiet cores."""
+MORE: dict[str, Callable[[], list[Row]]] = {
     "kernel": kernel.run,
     "encryption": encryption.run,
-    "groups": groups.run,
-    "intake": lambda: intake.run(in_rust()),
     "limits": limits.run,
-    "end_to_end": end_to_end.run,
-    "bulk": bulk.run,
     "growth": growth.run,
-    "isolation": isolation.run,
     "registry": look_ups.run,
     "stacks": stacks.run,
-    "streams": streams_door.run,
     "recording": recording.run,
     "receipts": receipts.run,
     "live": live.run,
     "grpc": grpc_door.run,
-    "peers": peers.run,
-}
-MORE: dict[str, Callable[[], list[Row]]] = {
     "more_peers": peers.run_more,
     "celery": celery.run,
     "drop_in": drop_in.run,
     "pages": pages.run,
 }
-"""Run by name: what takes long, and what needs more than the rest."""
-RESULTS = Path(__file__).parent / "results" / "latest.json"
+"""Run by name."""
 
 
 def main() -> int:
-    """The exit status: 2 for an unknown bench, 1 where one could not run."""
+    """The exit status: 2 for an unknown bench, 1 where one could not run or failed."""
     only = os.environ.get("ONLY", "")
-    chosen = only.split(",") if only else list(MAIN)
-    unknown = sorted(set(chosen) - set(MAIN | MORE))
-    if unknown:
-        print(f"There is no bench {', '.join(unknown)}; there are {', '.join(MAIN | MORE)}.", file=sys.stderr)
+    chosen = only.split(",") if only else list(TABLE)
+    if unknown := sorted(set(chosen) - set(TABLE) - set(MORE)):
+        print(f"There is no bench {', '.join(unknown)}; there are {', '.join([*TABLE, *MORE])}.", file=sys.stderr)
         return 2
     os.environ["PYTHONPATH"] = str(Path(__file__).parent.parent)  # for what a service runs under, such as a profiler
     rows: list[Row] = []
-    missing: list[str] = []
-    for name in chosen:
-        print(f"{name} ...", file=sys.stderr, flush=True)
-        began_s, busy_before_s, ours_before_s = time.perf_counter(), busy_s(), _ours_s()
-        try:
-            found = (MAIN | MORE)[name]()
-        except MissingProgram as absent:
-            missing.append(f"{name} needs {absent}")
-            continue
-        others_s = busy_s() - busy_before_s - (_ours_s() - ours_before_s)
-        share = max(0.0, others_s) / (time.perf_counter() - began_s) / CORES
-        found.append(row(name, "cores that others had meanwhile", 100 * share, "%"))
-        _print(found)
+    benches: dict[str, Ran] = {}
+    began_s = time.perf_counter()
+    for n, name in enumerate(chosen):
+        left = sum(TABLE[each][1] for each in chosen[n:] if each in TABLE)
+        passed = (time.perf_counter() - began_s) / 60
+        _say(f"[{n + 1}/{len(chosen)}] {name}, after {passed:.0f} min, some {left:.0f} min left ...")
+        found, benches[name] = _ran(name)
         rows += found
-    machine = {
-        "cpu": _cpu(),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "is_optimized": _is_optimized(),
-        "kernel": platform.release(),
-    }
-    RESULTS.parent.mkdir(exist_ok=True)
-    taken = datetime.now(UTC).isoformat(timespec="seconds")
-    RESULTS.write_text(json.dumps({"taken": taken, "machine": machine, "results": rows}, indent=1) + "\n")
-    for what in missing:
-        print(f"{what}, which is not installed here", file=sys.stderr)
-    return 1 if missing else 0
+        print_rows(found)
+        keep(report(rows, benches))
+    made = report(rows, benches)
+    print_table(made["table"] if not only else [each for each in made["table"] if each["interpreter"]])
+    return 1 if any(each["failed"] for each in benches.values()) else 0
 
 
-def _print(rows: list[Row]) -> None:
-    table = Table("bench", "what", "value", "unit", "against", "ratio")
-    for each in rows:
-        table.add_row(*("" if cell is None else str(cell) for cell in each.values()))
-    Console(width=150).print(table)
+def _ran(name: str) -> tuple[list[Row], Ran]:
+    """Run one bench; where it fails, nothing but why."""
+    meanwhile = Meanwhile()
+    found: list[Row] = []
+    failed = None
+    try:
+        found = TABLE[name][0]() if name in TABLE else MORE[name]()
+    except MissingProgram as absent:
+        failed = f"needs {absent}, which is not installed here"
+    except Exception as unexpected:  # noqa: BLE001 - the other benches are run all the same
+        traceback.print_exc()
+        failed = f"failed: {type(unexpected).__name__}: {unexpected}".splitlines()[0][:200]
+    others, loop_us = meanwhile.others(), meanwhile.loop_us()
+    _say(f"  {name} {failed or 'took'} {meanwhile.seconds():.0f} s; others had {others:.0%} of the machine")
+    found.append(row(name, "cores that others had meanwhile", 100 * others, "%"))
+    found.append(row(name, "a turn of the calibration loop", loop_us, "µs CPU"))
+    return found, Ran(seconds=meanwhile.seconds(), others=others, loop_us=loop_us, failed=failed)
 
 
-def _ours_s() -> float:
-    """CPU seconds so far of this process and of all that it started and has seen end."""
-    return sum(os.times()[:4])
-
-
-def _is_optimized() -> bool:
-    """Whether the interpreter was built by profile (PGO): without, it is 1.3 times slower."""
-    return "--enable-optimizations" in (sysconfig.get_config_var("CONFIG_ARGS") or "")
-
-
-def _cpu() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor()
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,6 @@ of it when it was set (2026-11-22, two busy cores). FLOOR is the part of a bound
 
 from __future__ import annotations
 
-import json
-import time
 from typing import Final
 
 KERNEL: Final = 7.0
@@ -19,14 +17,3 @@ DELIVERY: Final = 34.0
 
 It was 40; columns brought 37 and 40 turns to 23 and 33, in two pairs beside nine runnable processes."""
 FLOOR: Final = 0.1
-
-
-def calibration_us() -> float:
-    """CPU of a turn of a loop that does what interpreters do: dictionaries, text, JSON, calls."""
-    turns = 4_000
-    before = time.process_time()
-    for n in range(turns):
-        record = {"user_id": f"user-{n}", "title": "Your parcel is here", "data": {"mark": str(n), "parts": [n, n + 1]}}
-        read = json.loads(json.dumps(record))
-        assert read["data"]["parts"][1] == n + 1
-    return (time.process_time() - before) / turns * 1e6

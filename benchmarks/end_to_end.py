@@ -1,4 +1,4 @@
-"""The whole path as ``waypost bench`` measures it, without Web Push too, and where the CPU of a delivery goes."""
+"""The whole path as ``waypost bench`` measures it, and where the CPU of a delivery goes."""
 
 from __future__ import annotations
 
@@ -20,17 +20,12 @@ USERS = int(os.environ.get("USERS", "20000"))
 SIZE = Size(USERS, warm_up=2_000, notifications=10_000, sustained_s=float(os.environ.get("SECONDS", "60")))
 PICTURE = Path(__file__).parent / "results" / "stages.svg"
 
-burst = partial(end_to_end.burst, users=USERS)
+burst = partial(end_to_end.burst, users=USERS, mixed=True)
 
 
 def run() -> list[Row]:
-    """With two workers and with one, with and without Web Push; latency and memory at parts of the peak; stages."""
-    rows = end_to_end.run(in_rust(), SIZE)
-    with running(in_rust(), 2, USERS, web=False) as stack:
-        burst(stack, 0, SIZE.warm_up)
-        seen = burst(stack, SIZE.warm_up, SIZE.notifications)
-        rows += seen.rows("end_to_end", "2 workers, no Web Push")
-    return rows + _one_worker()
+    """With two workers, with and without Web Push in turn; latency and memory at parts of the peak; then the stages."""
+    return end_to_end.run(in_rust(), SIZE) + _one_worker()
 
 
 def _one_worker() -> list[Row]:

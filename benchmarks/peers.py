@@ -41,22 +41,19 @@ class Peer:
 
 
 OURS = {channel: Peer("Waypost", channel, 5_000, ("waypost",)) for channel in ("apns", "fcm", "webpush")}
-MAIN = (
+MAIN = (  # known to be fast, at Apple's protocol
     Peer("Go sideshow/apns2", "apns", 10_000, ("go", "apns2")),
     Peer("aioapns", "apns", 2_000, ("aioapns_peer.py",)),
 )
+PUSHY = Peer("Pushy", "apns", 20_000, ("java",))
+WEBPUSH_GO = Peer("Go webpush-go", "webpush", 5_000, ("go", "webpush-go"))
 MORE = (
-    Peer("Pushy", "apns", 20_000, ("java",)),
+    PUSHY,
     Peer("httpx", "apns", 600, ("httpx_peer.py",)),
     Peer("firebase-admin", "fcm", 1_000, ("firebase_peer.py",)),
     Peer("pywebpush", "webpush", 1_000, ("pywebpush_peer.py",)),
-    Peer("Go webpush-go", "webpush", 5_000, ("go", "webpush-go")),
+    WEBPUSH_GO,
 )
-
-
-def run() -> list[Row]:
-    """The two that are known to be fast, at Apple's protocol."""
-    return compare(MAIN)
 
 
 def run_more() -> list[Row]:
@@ -64,7 +61,7 @@ def run_more() -> list[Row]:
     return compare(MORE)
 
 
-def compare(peers: Sequence[Peer]) -> list[Row]:
+def compare(peers: Sequence[Peer], latencies_ms: Sequence[int] = LATENCIES_MS) -> list[Row]:
     """CPU of a delivery and deliveries a second of each, against ours in the same run."""
     environments.install()
     with tempfile.TemporaryDirectory(prefix="waypost-bench-") as name:
@@ -74,7 +71,7 @@ def compare(peers: Sequence[Peer]) -> list[Row]:
             credentials.write_service_account(folder, "bench", f"{server.url}/token")
             return [
                 each
-                for latency_ms in LATENCIES_MS
+                for latency_ms in latencies_ms
                 for channel in OURS
                 for each in _compared(folder, server, channel, latency_ms, [p for p in peers if p.channel == channel])
             ]

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
-from waypost.bench.programs import TICK_S, cpu_s
+from waypost.bench.machine import CORES, busy_s, ours_s
+from waypost.bench.programs import cpu_s
 from waypost.bench.rows import Row, row
 from waypost.bench.stack import BenchStack
-
-CORES = os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,7 @@ class Watch:
         self._before_mib = stack.memory_mib()
         self._deliveries = stack.gateway.total("accepted", "dead")
         self._gateway_s, self._own_s, self._servers_s = cpu_s(stack.gateway.pid), stack.cpu_s(), stack.base.cpu_s()
-        self._measuring_s, self._busy_s, self._began_s = _measuring_s(), busy_s(), time.perf_counter()
+        self._measuring_s, self._busy_s, self._began_s = ours_s(), busy_s(), time.perf_counter()
 
     def taken(self) -> Taken:
         """Return what it was until now."""
@@ -56,7 +53,7 @@ class Watch:
         lasted_s = time.perf_counter() - self._began_s
         own_s, gateway_s = stack.cpu_s() - self._own_s, cpu_s(stack.gateway.pid) - self._gateway_s
         servers_s = {name: after - self._servers_s[name] for name, after in stack.base.cpu_s().items()}
-        ours_s = own_s + gateway_s + sum(servers_s.values()) + _measuring_s() - self._measuring_s
+        together_s = own_s + gateway_s + sum(servers_s.values()) + ours_s() - self._measuring_s
         deliveries = stack.gateway.total("accepted", "dead") - self._deliveries
         each_us = 1e6 / max(deliveries, 1)
         return Taken(
@@ -64,21 +61,7 @@ class Watch:
             own_s * each_us,
             gateway_s * each_us,
             {name: spent * each_us for name, spent in servers_s.items()},
-            max(busy_s() - self._busy_s - ours_s, 0.0) / lasted_s / CORES,
+            max(busy_s() - self._busy_s - together_s, 0.0) / lasted_s / CORES,
             self._before_mib,
             stack.memory_mib(),
         )
-
-
-def busy_s() -> float:
-    """Measure the CPU seconds of the whole machine so far, with what its host took away."""
-    user, nice, system, _idle, _wait, irq, softirq, stolen, *_ = map(
-        int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
-    )
-    return (user + nice + system + irq + softirq + stolen) * TICK_S
-
-
-def _measuring_s() -> float:
-    """Measure our own CPU, with that of load generators that have ended."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system

@@ -15,6 +15,7 @@ from benchmarks import bounds
 from tests.crowded import is_crowded
 from tests.journeys.harness import Service, running, until
 from tests.tables import AddRow
+from waypost.bench.machine import calibration_us
 from waypost.bench.programs import cpu_s
 from waypost.bench.registry import iphones, register
 from waypost.bench.stores import connected
@@ -51,11 +52,11 @@ async def test_a_delivery_costs_a_bounded_multiple_of_a_loop(tmp_path: Path, tab
 
 async def _measured(service: Service, first: int) -> tuple[float, float]:
     """CPU of a delivery, and of a turn of the loop around them, in microseconds."""
-    loops = [bounds.calibration_us()]
+    loops = [calibration_us()]
     before_s = cpu_s(service.pid)
     await _delivered(service, first, MEASURED)
     spent_s = cpu_s(service.pid) - before_s
-    loops.append(bounds.calibration_us())
+    loops.append(calibration_us())
     return spent_s / (MEASURED * BATCH) * 1e6, sum(loops) / len(loops)
 
 

@@ -2,7 +2,8 @@
 
 PEM holds certificate and key. Prints ``{"port": …, "admin": …}``: TLS, and plain HTTP for the bench. A token that
 begins with ``dead`` is gone; one that begins with ``fade`` is throttled once for each notification. The text after
-``"mark":"`` in a body numbers the notification: when it came is kept for ``/marks``. Admin: ``/counts``, ``/marks``
+``"mark":"`` in a body numbers the notification, or that after ``No. ``: when it came is kept for ``/marks``. Each
+answer has an id of its own, as the providers' have: no two heads are alike. Admin: ``/counts``, ``/marks``
 (pairs of u64, little-endian: mark, µs since 1970), ``/forget`` (the marks), ``/set?<class>=<ms>`` (how long an answer
 of apns, fcm or webpush takes), ``/storm?seconds=<s>`` (everything is throttled, with that Retry-After; 0 ends it).
 It speaks HTTP/2 as far as Waypost's own client asks.
@@ -11,6 +12,7 @@ It speaks HTTP/2 as far as Waypost's own client asks.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import re
 import ssl
@@ -31,6 +33,7 @@ GRANT = b'{"access_token": "ya29.bench", "expires_in": 3599, "token_type": "Bear
 STREAMS = 1000
 WINDOW = 1 << 20
 _MARK = re.compile(rb'"mark":"(\d+)"')
+_MARK_IN_TEXT = re.compile(rb"No\. (\d+)")
 _TOKEN = re.compile(rb'"token":"([^"]+)"')
 _LENGTH = re.compile(rb"(?i)content-length: *(\d+)")
 
@@ -44,7 +47,7 @@ _ANSWERS = {
     ("apns", "accepted"): (200, b""),
     ("apns", "dead"): (410, b'{"reason": "Unregistered", "timestamp": 4102444800000}'),
     ("apns", "throttled"): (429, b'{"reason": "TooManyRequests"}'),
-    ("fcm", "accepted"): (200, b'{"name": "projects/bench/messages/0:1500415314455276%31bd1c9631bd1c96"}'),
+    ("fcm", "accepted"): (200, b'{"name": "projects/bench/messages/0:1500415314455276%%%016x"}'),
     ("fcm", "dead"): (404, _fcm_error(404, "NOT_FOUND", "UNREGISTERED")),
     ("fcm", "throttled"): (429, _fcm_error(429, "RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED")),
     ("webpush", "accepted"): (201, b""),
@@ -61,6 +64,15 @@ def _head(status: int, retry_after_s: int = 1) -> bytes:
     return encode_headers([(b":status", str(status).encode()), *late])
 
 
+def _literal(name: bytes, value: bytes, length: int) -> bytes:
+    """Return a field that the client does not keep (RFC 7541, 6.2.2), whose value is so long once it is filled in."""
+    return bytes([0, len(name)]) + name + bytes([length]) + value
+
+
+_OWN_ID = {
+    "apns": _literal(b"apns-id", b"EABEAE54-14A8-41E5-B60B-%012X", 36),
+    "webpush": _literal(b"location", b"/m/%012x", 15),
+}
 _HEADS = {status: _head(status) for status in (200, 201, 404, 410, 429)}
 
 
@@ -76,6 +88,7 @@ class ReceivedCount:
         self.latency_s = dict.fromkeys(CLASSES, 0.0)
         self.storm_s = 0
         self.marks: list[tuple[int, int]] = []
+        self._answers = itertools.count(1)
         self._counts = {name: dict.fromkeys(("accepted", "dead", "throttled"), 0) for name in CLASSES}
         self._deliveries: dict[str, set[tuple[bytes, bytes]]] = {name: set() for name in CLASSES}
         self._fading: set[tuple[bytes, bytes]] = set()
@@ -88,17 +101,22 @@ class ReceivedCount:
             name, token = "fcm", _first(_TOKEN, body)
         else:
             name, token = "webpush", path.rpartition(b"/")[2]
-        mark = _first(_MARK, body)
+        mark = _first(_MARK, body) or _first(_MARK_IN_TEXT, body)
         verdict = self._verdict(token, mark)
         self._counts[name][verdict] += 1
         if verdict == "accepted" and mark:
             self._deliveries[name].add((token, mark))
             self.marks.append((int(mark), time.time_ns() // 1000))
-        return name, *_ANSWERS[name, verdict]
+        status, text = _ANSWERS[name, verdict]
+        if name == "fcm" and verdict == "accepted":
+            text %= next(self._answers)
+        return name, status, text
 
-    def head(self, status: int) -> bytes:
+    def head(self, name: str, status: int) -> bytes:
         """Return the fields of an answer."""
-        return _head(status, self.storm_s) if self.storm_s and status == THROTTLED else _HEADS[status]
+        if self.storm_s and status == THROTTLED:
+            return _head(status, self.storm_s)
+        return _HEADS[status] + _OWN_ID[name] % next(self._answers) if name in _OWN_ID else _HEADS[status]
 
     def _verdict(self, token: bytes, mark: bytes) -> str:
         if self.storm_s:
@@ -198,7 +216,7 @@ class WaypostConnection(asyncio.Protocol):
 
     def _answer(self, stream: int, path: bytes, body: bytes, out: list[bytes]) -> None:
         name, status, text = self._reception.take(path, body)
-        head, flags = self._reception.head(status), frames.END_HEADERS | (0 if text else frames.END_STREAM)
+        head, flags = self._reception.head(name, status), frames.END_HEADERS | (0 if text else frames.END_STREAM)
         answer = frames.frame_header(len(head), frames.HEADERS, flags, stream) + head
         if latency_s := self._reception.latency_s[name]:
             self._loop.call_later(latency_s, self._send_late, stream, answer, text)

@@ -9,6 +9,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
 
+from waypost.bench import shapes
 from waypost.bench.programs import GatewayProgram
 from waypost.bench.stack import BenchStack
 
@@ -28,13 +29,25 @@ class Latency:
     p99_ms: float
 
 
-def latency(stack: BenchStack, first: int, *, rate: float, seconds: float, least: int = 1, **wishes: Any) -> Latency:
+def latency(
+    stack: BenchStack,
+    first: int,
+    *,
+    rate: float,
+    seconds: float,
+    least: int = 1,
+    mixed: bool = False,
+    **wishes: Any,
+) -> Latency:
     """Submit *rate* notifications a second, on time whatever the answers do, and wait until all have arrived.
 
     *least* is how many requests there must be, where that is known: the last are not left out however long they take.
+    With *mixed* they are as callers send them (waypost.bench.shapes), a multiple of `BLOCK`.
     """
     stack.gateway.forget_marks()
-    count = int(rate * seconds)
+    count = shapes.whole(rate * seconds) if mixed else int(rate * seconds)
+    if mixed:
+        wishes |= shapes.wishes()
     with tempfile.NamedTemporaryFile() as marks:
         named: dict[str, Any] = {
             "first": first,

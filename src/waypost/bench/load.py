@@ -4,17 +4,20 @@ The key is in ``WAYPOST_API_KEY``: arguments can be read by everybody on the mac
 
 ``connections`` (8) requests at once of ``batch`` (1) notifications each, to ``users`` (1000) in turn, until ``count``
 notifications have been submitted; with ``rate``, that many a second, late or not: a request's latency counts from when
-it was due. ``fields`` is JSON to be added to each notification, such as ``"dedup_window":0``, where ``{n}`` is its
-number; ``first`` is the number of the first; ``prefix`` goes before the number of a user. With ``body`` it is requests
-with that body, ``method`` (POST) and ``path``, in both of which ``{n}`` and ``{user}`` are numbers. All connections are
-open before the first request is due. ``marks`` is a file that is given, for each request that was taken, u64s
-(little-endian): first number, how many, µs since 1970 when due, and when answered.
+it was due; ``seconds`` ends it before that. ``fields`` is JSON to be added to each notification, such as
+``"dedup_window":0``, where ``{n}`` is its number; ``first`` is the number of the first; ``prefix`` goes before the
+number of a user. With ``shapes``, a line each (waypost.bench.shapes), notifications have one of them instead, users
+come in no order, and some are said twice. With ``body`` it is requests with that body, ``method`` (POST) and ``path``,
+in both of which ``{n}`` and ``{user}`` are numbers. All connections are open before the first request is due. ``marks``
+is a file that is given, for each request that was taken, u64s (little-endian): first number, how many, µs since 1970
+when due, and when answered.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import struct
 import sys
@@ -23,6 +26,8 @@ from collections import Counter
 from pathlib import Path
 
 import uvloop
+
+from waypost.bench.shapes import said_by, scattered, shape_of
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -42,11 +47,13 @@ class LoadPlan:
         self._key = key
         self._batch = int(wishes.get("batch", 1))
         self._users = int(wishes.get("users", 1000))
-        self._count = int(wishes["count"])
+        self._count = int(wishes.get("count", sys.maxsize))
+        self._seconds = float(wishes.get("seconds", math.inf))
         self._rate = float(wishes.get("rate", 0))
         self._first = int(wishes.get("first", 0))
         self._fields = "," + wishes["fields"] if wishes.get("fields") else ""
         self._prefix = wishes.get("prefix", "user-")
+        self._shapes = wishes["shapes"].split("\n") if wishes.get("shapes") else []
         self._method, self._path = wishes.get("method", "POST"), wishes.get("path", "")
         self._body = wishes.get("body", "")
         self._taken = 0
@@ -67,7 +74,7 @@ class LoadPlan:
     async def submit(self, connection: Connection) -> None:
         """Submit over one connection, one request after the other."""
         reader, writer = connection
-        while self._taken < self._count:
+        while self._taken < self._count and time.perf_counter() - self._began < self._seconds:
             taken, many = self._taken, min(self._batch, self._count - self._taken)
             self._taken += many
             due = self._began + taken / self._rate if self._rate else time.perf_counter()
@@ -100,10 +107,16 @@ class LoadPlan:
         return f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
 
     def _notification(self, n: int) -> str:
+        if self._shapes:
+            return self._mixed(said_by(n))
         text = f'"title":"Your parcel is here","body":"Number {n} was left at the front door."'
         data = f'"data":{{"mark":"{n}","screen":"parcels"}}'
         fields = self._fields.replace("{n}", str(n))
         return f'{{"user_id":"{self._prefix}{n % self._users}",{text},{data}{fields}}}'
+
+    def _mixed(self, n: int) -> str:
+        shape = self._shapes[shape_of(n, len(self._shapes))] + self._fields
+        return f'{{"user_id":"{self._prefix}{scattered(n) % self._users}",{shape.replace("{n}", str(n))}}}'
 
     def _answered(self, status: int, taken: int, many: int, due: float) -> None:
         now = time.perf_counter()

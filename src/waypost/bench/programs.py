@@ -17,6 +17,7 @@ from typing import Any
 from waypost.runtime.python import MODULE
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 TAKEN = {"200", "201", "202"}
 """The statuses of what was taken; 200 is for a repeat, where Waypost took it and answered 503 all the same."""
@@ -42,6 +43,11 @@ def cpu_s(pid: int) -> float:
     """Measure CPU seconds of a process so far, in its own code and in the system's."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) * TICK_S
+
+
+def resident_mib(pid: int) -> float:
+    """Measure the memory of a process that is resident."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_BYTES / 2**20
 
 
 def peak_mib(pid: int) -> float:

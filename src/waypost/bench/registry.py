@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from waypost.domain.ids import token_hash
+from waypost.domain.time import DAY_MS
 from waypost.stores.sql import schema
 from waypost.stores.sql.driver import Connection
 
@@ -29,6 +30,8 @@ DEAD_EVERY = 100
 FADED_EVERY = 60
 """One iOS device in so many, so 0.5 % of all, is throttled at the first try of every notification. Not Android's:
 FCM's 429 speaks of a whole project, and Waypost holds everything to it."""
+USED_AGO_MS = 30 * DAY_MS
+"""Devices were used before, some time ago: the first use of each is news, as it is every day."""
 PAGE = 5_000
 
 _COLUMNS = [column.name for column in schema.device.columns]
@@ -68,9 +71,16 @@ def iphones(users: int) -> Iterator[dict[str, Any]]:
 
 def _row(app: str, user_id: str, device_id: str, platform: str) -> dict[str, Any]:
     now = int(time.time() * 1000)
+    then = now - USED_AGO_MS
     row: dict[str, Any] = dict.fromkeys(_COLUMNS)
     row |= {"app": app, "user_id": user_id, "device_id": device_id, "platform": platform, "active": 1}
-    return row | {"registered_at": now, "last_seen_at": now, "token_updated_at": now, "token_use": "alert"}
+    return row | {
+        "registered_at": then,
+        "last_seen_at": now,
+        "token_updated_at": then,
+        "last_used_at": then,
+        "token_use": "alert",
+    }
 
 
 def _token(platform: str, kind: str, name: str, gateway_url: str) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import tempfile
 import time
@@ -14,14 +13,13 @@ from typing import Any
 
 import yaml
 
-from waypost.bench.programs import GatewayProgram, Load, Programs, cpu_s, gateway, peak_mib
+from waypost.bench.programs import GatewayProgram, Load, Programs, cpu_s, gateway, peak_mib, resident_mib
 from waypost.bench.registry import APP, devices, iphones, register
 from waypost.bench.stores import FILE, Base, Stands, connected, embedded
 from waypost.lab import credentials
 from waypost.runtime.python import MODULE
 
 CONFIG = "waypost.yaml"
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class BenchStack:
@@ -57,8 +55,11 @@ class BenchStack:
 
     def memory_mib(self) -> float:
         """Measure resident memory of all processes of Waypost."""
-        pages = (int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in self._family())
-        return sum(pages) * PAGE_BYTES / 2**20
+        return sum(resident_mib(pid) for pid in self._family())
+
+    def largest_mib(self) -> float:
+        """Measure the resident memory of the largest process of Waypost."""
+        return max(resident_mib(pid) for pid in self._family())
 
     def peak_mib(self) -> float:
         """Measure the most memory that was resident of any one process of Waypost."""
@@ -177,10 +178,13 @@ class StoreBalance:
         return int(self.notifications.get("pending", 0))
 
 
-def until_quiet(stack: BenchStack, submitted: int, timeout_s: float = 600.0) -> StoreBalance:
-    """Wait until everything submitted is on the ledger, which may come later, and final."""
+def until_quiet(stack: BenchStack, submitted: int, timeout_s: float = 120.0) -> StoreBalance:
+    """Wait until everything submitted is on the ledger, which may come later, and final.
+
+    TimeoutError where nothing changes for so long and it is not.
+    """
     until = time.monotonic() + timeout_s
-    seen = -1
+    seen, before = -1, StoreBalance(stack)
     while time.monotonic() < until:
         total = stack.gateway.total("accepted", "dead", "throttled")
         quiet, seen = total == seen, total
@@ -188,8 +192,11 @@ def until_quiet(stack: BenchStack, submitted: int, timeout_s: float = 600.0) -> 
             ledger = StoreBalance(stack)
             if not ledger.open and ledger.accepted >= submitted:
                 return ledger
+        if not quiet or ledger.notifications != before.notifications:
+            until = time.monotonic() + timeout_s
+            before = ledger if quiet else before
         time.sleep(0.25)  # quiet is that nothing came for so long
-    raise TimeoutError(f"after {timeout_s} s there is still open work: {StoreBalance(stack).notifications}")
+    raise TimeoutError(f"of {submitted:,} nothing has changed for {timeout_s:g} s: {before.notifications}")
 
 
 def settled(stack: BenchStack, submitted: int, known: int = 0) -> StoreBalance:

@@ -2,7 +2,8 @@
 //!
 //! `gateway PEM` (certificate and key) prints `{"port": …, "admin": …}`. One thread; TLS with HTTP/2 or HTTP/1.1, as the client begins.
 //! A token that begins with `dead` is gone; one that begins with `fade` is throttled once for each notification.
-//! The text after `"mark":"` in a body numbers the notification: when it came is kept for `/marks`.
+//! The text after `"mark":"` in a body numbers the notification, or that after `No. `: when it came is kept for `/marks`.
+//! Each answer has an id of its own, as the providers' have: no two heads are alike, and a client's memory of heads helps it as little as there.
 //! Admin, plain HTTP: `/counts`, `/marks` (pairs of u64, little-endian: mark, µs since 1970), `/forget` (the marks),
 //! `/set?<class>=<ms>` (how long an answer of apns, fcm or webpush takes; `never` for a black hole), `/storm?seconds=<s>`
 //! (everything is throttled, with that Retry-After; 0 ends it).
@@ -24,7 +25,7 @@ use std::{
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{
-    Method, Request, Response, body::Incoming, rt::Executor, server::conn::http1, service::service_fn,
+    Method, Request, Response, body::Incoming, header::HeaderValue, rt::Executor, server::conn::http1, service::service_fn,
 };
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -56,6 +57,7 @@ struct Gateway {
     marks: Vec<(u64, u64)>,
     grants: u64,
     storm_s: u64,
+    answers: u64,
 }
 
 type Shared = Rc<RefCell<Gateway>>;
@@ -81,6 +83,13 @@ fn after<'a>(text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     Some(&text[start..start + length])
 }
 
+/// The number that follows `name` in `text`.
+fn number_after(text: &[u8], name: &[u8]) -> Option<u64> {
+    let start = memmem::find(text, name)? + name.len();
+    let length = text[start..].iter().take_while(|each| each.is_ascii_digit()).count();
+    std::str::from_utf8(&text[start..start + length]).ok()?.parse().ok()
+}
+
 fn answer(status: u16, body: impl Into<Bytes>) -> Answer {
     let mut answer = Response::new(Full::new(body.into()));
     *answer.status_mut() = status.try_into().expect("a status");
@@ -95,7 +104,7 @@ enum Verdict {
 
 impl Gateway {
     fn take(&mut self, class: usize, token: &[u8], body: &[u8]) -> Verdict {
-        let mark = after(body, b"\"mark\":\"").and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
+        let mark = number_after(body, b"\"mark\":\"").or_else(|| number_after(body, b"No. "));
         let counts = &mut self.classes[class];
         let delivery = hashed((token, mark.unwrap_or(0)));
         counts.tokens.insert(hashed((token, 0)));
@@ -149,9 +158,10 @@ async fn push(gateway: Shared, request: Request<Incoming>) -> Result<Answer, hyp
     } else {
         return Ok(answer(404, ""));
     };
-    let (verdict, latency_ms, retry_after_s) = {
+    let (verdict, latency_ms, retry_after_s, id) = {
         let mut gateway = gateway.borrow_mut();
-        (gateway.take(class, token, &body), gateway.classes[class].latency_ms, gateway.storm_s.max(1))
+        gateway.answers += 1;
+        (gateway.take(class, token, &body), gateway.classes[class].latency_ms, gateway.storm_s.max(1), hashed((b"answer", gateway.answers)))
     };
     match latency_ms {
         0 => {}
@@ -159,24 +169,25 @@ async fn push(gateway: Shared, request: Request<Incoming>) -> Result<Answer, hyp
         wait_ms => tokio::time::sleep(Duration::from_millis(wait_ms)).await,
     }
     Ok(match verdict {
-        Verdict::Taken => taken(class, head.headers.get("apns-id").cloned()),
+        Verdict::Taken => taken(class, id, head.headers.get("apns-id").cloned()),
         Verdict::Dead => dead(class),
         Verdict::Throttled => throttled(class, retry_after_s),
     })
 }
 
-fn taken(class: usize, apns_id: Option<hyper::header::HeaderValue>) -> Answer {
+fn taken(class: usize, id: u64, apns_id: Option<HeaderValue>) -> Answer {
+    let made = |text: String| HeaderValue::try_from(text).expect("plain text");
     match class {
         0 => {
             let mut taken = answer(200, "");
-            let made = hyper::header::HeaderValue::from_static("eabeae54-14a8-11e5-b60b-1697f925ec7b");
-            taken.headers_mut().insert("apns-id", apns_id.unwrap_or(made));
+            let own = apns_id.unwrap_or_else(|| made(format!("{:08X}-14A8-41E5-B60B-{:012X}", id >> 32, id & 0xFFFF_FFFF_FFFF)));
+            taken.headers_mut().insert("apns-id", own);
             taken
         }
-        1 => answer(200, r#"{"name": "projects/bench/messages/0:1500415314455276%31bd1c9631bd1c96"}"#),
+        1 => answer(200, format!(r#"{{"name": "projects/bench/messages/0:{:016}%{id:016x}"}}"#, id % 10_000_000_000_000_000)),
         _ => {
             let mut taken = answer(201, "");
-            taken.headers_mut().insert("location", hyper::header::HeaderValue::from_static("/m/bench"));
+            taken.headers_mut().insert("location", made(format!("/m/{id:016x}")));
             taken
         }
     }

@@ -4,7 +4,8 @@
 //! `connections` (8) requests at once of `batch` (1) notifications each, to `users` (1000) in turn, until `count`
 //! notifications or `seconds` have passed; with `rate`, that many notifications a second, late or not: a request's
 //! latency counts from when it was due. `fields` is JSON to be added to each notification, such as `"dedup_window":0`,
-//! `{n}` in it is its number; `first` is the number of the first; `prefix` goes before the number of a user. With `body` it is requests with that
+//! `{n}` in it is its number; `first` is the number of the first; `prefix` goes before the number of a user. With `shapes`, a line each
+//! (waypost.bench.shapes), notifications have one of them instead, users come in no order, and some are said twice. With `body` it is requests with that
 //! body, `method` (POST) and `path`, in both of which `{n}` and `{user}` are numbers. All connections are open before the first
 //! request is due. `marks` is a file that is given, for each request that was taken, u64s (little-endian): first number, how many, µs since 1970 when due, and when answered.
 use std::{
@@ -44,6 +45,7 @@ struct Order {
     first: u64,
     fields: String,
     prefix: String,
+    shapes: Vec<String>,
     silent: bool,
     method: String,
     path: String,
@@ -90,7 +92,31 @@ impl Course {
     }
 }
 
+/// Of so many that follow each other the last says again what the one in their middle said.
+const BLOCK: u64 = 50;
+const AGO: u64 = 25;
+
+/// Spread numbers evenly: the same for the same one, and in no order (splitmix64).
+fn scattered(n: u64) -> u64 {
+    let n = n.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let n = (n ^ (n >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let n = (n ^ (n >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    n ^ (n >> 31)
+}
+
+fn write_mixed(order: &Order, n: u64, to: &mut String) {
+    let n = if n % BLOCK == BLOCK - 1 { n - AGO } else { n };
+    let chance = scattered(n);
+    let shape = if n % BLOCK == BLOCK - 1 - AGO { 0 } else { (chance >> 32) as usize % order.shapes.len() };
+    let (user, number) = (chance % order.users, n.to_string());
+    let (shape, fields) = (order.shapes[shape].replace("{n}", &number), order.fields.replace("{n}", &number));
+    write!(to, r#"{{"user_id":"{}{user}",{shape}{fields}}}"#, order.prefix).expect("a string takes everything");
+}
+
 fn write_notification(order: &Order, n: u64, to: &mut String) {
+    if !order.shapes.is_empty() {
+        return write_mixed(order, n, to);
+    }
     let user = n % order.users;
     let shown = if order.silent {
         String::new()
@@ -224,6 +250,7 @@ fn order(arguments: Vec<String>) -> Result<(Order, Option<String>), Box<dyn Erro
         values.insert(name.to_owned(), value.to_owned());
     }
     let fields: String = value(&values, "fields", String::new())?;
+    let shapes: String = value(&values, "shapes", String::new())?;
     let order = Order {
         address: address.clone(),
         key: env::var("WAYPOST_API_KEY")?,
@@ -234,6 +261,7 @@ fn order(arguments: Vec<String>) -> Result<(Order, Option<String>), Box<dyn Erro
         seconds: value(&values, "seconds", f64::MAX)?,
         rate: value(&values, "rate", 0.0)?,
         first: value(&values, "first", 0)?,
+        shapes: shapes.lines().map(str::to_owned).collect(),
         silent: fields.contains(r#""kind":"silent""#),
         fields: if fields.is_empty() { fields } else { format!(",{fields}") },
         prefix: value(&values, "prefix", "user-".to_owned())?,
