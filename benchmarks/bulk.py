@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 import time
+import urllib.error
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Any
 
 from benchmarks.end_to_end import SIZE
@@ -19,6 +25,10 @@ __all__ = ["begin", "cancel", "run", "state", "waiting"]
 
 USERS = int(os.environ.get("USERS", "100000"))
 HOUR_S = 3600.0
+LOOK_S = 0.25
+"""Seconds between two looks whether a job is over."""
+APART_S = 1.0
+"""Seconds between the beginnings of two jobs that take turns: so they do not end together."""
 LISTED = int(os.environ.get("LISTED", "20000"))
 """Recipients of a list whom the registry does not know."""
 
@@ -71,5 +81,33 @@ def waiting(stack: BenchStack, job_id: str) -> int:
 
 
 def cancel(stack: BenchStack, job_id: str) -> None:
-    """Send nothing more of it."""
-    ask(stack, "POST", f"/v1/bulk/{job_id}/cancel")
+    """Send nothing more of it; one that is over by then is left as it is."""
+    try:
+        ask(stack, "POST", f"/v1/bulk/{job_id}/cancel")
+    except urllib.error.HTTPError as refused:
+        if refused.code != HTTPStatus.CONFLICT:
+            raise
+
+
+@contextmanager
+def going_on(stack: BenchStack) -> Iterator[None]:
+    """Tell everybody again and again, for as long as the block: two jobs are open at each moment, one ahead."""
+    jobs = [begin(stack)]
+    time.sleep(APART_S)
+    jobs.append(begin(stack))
+    is_over = threading.Event()
+
+    def renew() -> None:
+        while not is_over.wait(LOOK_S):
+            jobs[:] = [job_id for job_id in jobs if state(stack, job_id) != "finished"]
+            jobs.extend(begin(stack) for _ in range(2 - len(jobs)))
+
+    with ThreadPoolExecutor(1) as aside:
+        renewing = aside.submit(renew)
+        try:
+            yield
+        finally:
+            is_over.set()
+        renewing.result()
+    for job_id in jobs:
+        cancel(stack, job_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -20,8 +21,8 @@ from waypost.bench.stack import BenchStack, running
 VIPS = 500
 PER_S = 20
 """Critical notifications, each alone and on time."""
-SECONDS = 5.0
-ROUNDS = 2
+SECONDS = float(os.environ.get("SECONDS", "10"))
+ROUNDS = int(os.environ.get("ROUNDS", "3"))
 OTHER_APP = "noisy"
 ORDINARY_PER_S = 30
 """Silent notifications of a usual day; ten times as many is the flood."""
@@ -34,12 +35,8 @@ Noise = Callable[[BenchStack], AbstractContextManager[None]]
 
 def run() -> list[Row]:
     """Quiet and disturbed in turn on one stack; medians of the rounds. The black hole is last: its deliveries wait."""
-    disturbances: tuple[tuple[str, Noise, Noise], ...] = (
-        ("a bulk request to all in the registry", _nothing, _bulk),
-        ("another app floods", _nothing, _flood),
-        ("ten times the silent traffic", partial(_silent, times=1), partial(_silent, times=10)),
-        ("FCM a black hole", _nothing, _black_hole),
-    )
+    asked = os.environ.get("NOISE", "bulk,flood,silent,hole").split(",")
+    disturbances: tuple[tuple[str, Noise, Noise], ...] = tuple(_NOISES[each] for each in asked)
     numbers = itertools.count(10**9, 1000)
     with running(in_rust(), 2, USERS, vips=VIPS, apps=(APP, OTHER_APP)) as stack:
         _critical(stack, next(numbers))
@@ -55,9 +52,9 @@ def _disturbed(stack: BenchStack, numbers: Iterator[int], name: str, usual: Nois
                 seen.append(_critical(stack, next(numbers)))
             _calm(stack)
     rows = []
-    for part in ("p50_ms", "p99_ms"):
+    for part, way in (("p50_ms", "to the gateway"), ("p99_ms", "to the gateway"), ("answered_p99_ms", "to the answer")):
         before, after = (statistics.median(getattr(each, part) for each in runs) for runs in (quiet, loud))
-        what = f"critical, {part[:3]} to the gateway: {name}"
+        what = f"critical, {part[-6:-3]} {way}: {name}"
         rows.append(row("isolation", what, after, "ms", f"quiet {before:.1f}", after / before))
     return rows
 
@@ -77,13 +74,6 @@ def _calm(stack: BenchStack) -> None:
 
 def _nothing(_: BenchStack) -> AbstractContextManager[None]:
     return nullcontext()
-
-
-@contextmanager
-def _bulk(stack: BenchStack) -> Iterator[None]:
-    job_id = bulk.begin(stack)
-    yield
-    bulk.cancel(stack, job_id)
 
 
 @contextmanager
@@ -117,3 +107,11 @@ def _load(stack: BenchStack, key: str, **wishes: object) -> Iterator[None]:
         yield
     finally:
         load.stop()
+
+
+_NOISES: dict[str, tuple[str, Noise, Noise]] = {
+    "bulk": ("bulk requests to all in the registry", _nothing, bulk.going_on),
+    "flood": ("another app floods", _nothing, _flood),
+    "silent": ("ten times the silent traffic", partial(_silent, times=1), partial(_silent, times=10)),
+    "hole": ("FCM a black hole", _nothing, _black_hole),
+}
