@@ -9,7 +9,7 @@ from waypost.http2.frames import ConnectionFault
 from waypost.http2.frames import settings as settings_frame
 from waypost.http2.hpack import HeaderListTooLarge, decode_headers, encode_headers
 from waypost.http2.opening import ConnectionLimits
-from waypost.http2.stream import Stream
+from waypost.http2.stream import Batch, Stream
 
 LIMITS = ConnectionLimits(first_streams=10, most_streams=10, max_response_bytes=1000, max_header_list_bytes=2000)
 HEAD = encode_headers([(b":method", b"POST"), (b":scheme", b"https"), (b":path", b"/"), (b":authority", b"fuzz")])
@@ -29,7 +29,8 @@ def frames(data: bytes) -> None:
         return
     if data[0] & 1:
         connection.receive(settings_frame([]))
-    streams = [Stream(HEAD, b"x" * size, 0.0, lambda result: None) for size in (0, 10, 70_000)]
+    batch = Batch(0.0, 0.0, lambda ended: None, 3)
+    streams = [Stream(HEAD, b"x" * size, batch, None) for size in (0, 10, 70_000)]
     for stream in streams:
         connection.send_all([stream])
     connection.take_output()

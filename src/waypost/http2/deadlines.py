@@ -1,4 +1,4 @@
-"""Deadlines of many requests by few timers: requests whose deadlines fall in one tick share a timer.
+"""Deadlines of many requests by few timers: batches of requests whose deadlines fall in one tick share a timer.
 
 They count only while the loop runs. A process that was stopped, or got no CPU, must read what has come meanwhile
 before it judges: while requests are watched the loop is looked at every `BEAT_S`, and a gap counts for `LONGEST_GAP_S`
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Final
 
-from .stream import Stream
+from .stream import Batch
 
 # A deadline is noticed at most this much too late, never too early.
 TICKS_PER_S: Final = 40
@@ -19,55 +19,35 @@ LONGEST_GAP_S: Final = 0.5
 
 
 class RequestDeadlines:
-    """The requests that have not ended, by the tick in which they must have.
+    """The batches of requests that have not all ended, by the tick in which they must have.
 
     Ticks are of running time: the loop's clock without what was lost in gaps.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, on_passed: Callable[[Stream], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_passed: Callable[[list[Batch]], None]) -> None:
         self._loop = loop
         self._on_passed = on_passed
-        self._ticks: dict[int, set[Stream]] = {}
+        self._ticks: dict[int, set[Batch]] = {}
         self._order: list[int] = []
         self._timer: asyncio.TimerHandle | None = None
         self._looked_at = 0.0
         self._lost_s = 0.0
 
-    def add(self, stream: Stream) -> None:
-        """Watch *stream* until `discard`, or until its deadline has passed."""
-        tick = int((stream.deadline - self._lost_s) * TICKS_PER_S) + 1
-        stream.tick = tick
-        waiting = self._ticks.get(tick)
-        if waiting is None:
-            self._begin(tick, stream)
-        else:
-            waiting.add(stream)
+    def add(self, batch: Batch) -> None:
+        """Watch *batch* until `discard`, or until its deadline has passed."""
+        batch.tick = int((batch.deadline - self._lost_s) * TICKS_PER_S) + 1
+        self._watch(batch)
 
-    def extend(self, stream: Stream) -> None:
-        """Watch *stream*, whose deadline has passed, until it need not be waited for any more."""
-        stream.tick += int((stream.answer_by - stream.deadline) * TICKS_PER_S)
-        waiting = self._ticks.get(stream.tick)
-        if waiting is None:
-            self._begin(stream.tick, stream)
-        else:
-            waiting.add(stream)
+    def extend(self, batch: Batch) -> None:
+        """Watch *batch*, whose deadline has passed, until it need not be waited for any more."""
+        batch.tick += int((batch.answer_by - batch.deadline) * TICKS_PER_S)
+        self._watch(batch)
 
-    def add_all(self, streams: list[Stream]) -> None:
-        """Watch *streams*, which have the same deadline."""
-        if streams:
-            self.add(streams[0])
-            tick = streams[0].tick
-            for stream in streams:
-                stream.tick = tick
-            self._ticks[tick].update(streams)
-
-    def discard_all(self, streams: list[Stream]) -> None:
-        """Stop watching those of *streams* that are watched."""
-        ticks = self._ticks
-        for stream in streams:
-            waiting = ticks.get(stream.tick)
-            if waiting is not None:
-                waiting.discard(stream)
+    def discard(self, batch: Batch) -> None:
+        """Stop watching *batch*, if it is watched."""
+        waiting = self._ticks.get(batch.tick)
+        if waiting is not None:
+            waiting.discard(batch)
 
     def stop(self) -> None:
         """Stop watching all streams."""
@@ -77,8 +57,13 @@ class RequestDeadlines:
         self._ticks.clear()
         self._order.clear()
 
-    def _begin(self, tick: int, stream: Stream) -> None:
-        self._ticks[tick] = {stream}
+    def _watch(self, batch: Batch) -> None:
+        tick = batch.tick
+        waiting = self._ticks.get(tick)
+        if waiting is not None:
+            waiting.add(batch)
+            return
+        self._ticks[tick] = {batch}
         heappush(self._order, tick)
         if self._order[0] == tick:
             if self._timer is None:
@@ -99,9 +84,11 @@ class RequestDeadlines:
         # Where the loop calls a little too early, the timer is set once more.
         tick = int((now - self._lost_s) * TICKS_PER_S)
         order = self._order
+        passed: list[Batch] = []
         while order and (order[0] <= tick or not self._ticks[order[0]]):
-            for stream in self._ticks.pop(heappop(order)):
-                self._on_passed(stream)
+            passed += self._ticks.pop(heappop(order))
+        if passed:
+            self._on_passed(passed)
         if order and not self._is_armed():
             self._arm()
 

@@ -117,8 +117,8 @@ class Link(asyncio.Protocol):
         """Start a request; it is written at the end of this turn of the loop."""
         self.send_all([stream])
 
-    def send_all(self, streams: list[Stream]) -> list[Stream]:
-        """Start requests, as many as there is window for but at least one; return those that were."""
+    def send_all(self, streams: list[Stream]) -> int:
+        """Start requests, as many as there is window for but at least one; return how many were."""
         connection = self.connection
         was_unused = not connection.streams
         started = connection.send_all(streams)
@@ -129,7 +129,7 @@ class Link(asyncio.Protocol):
             self._owner.watch()
         if not self._flush_due:
             self._flush_soon()
-        return streams if started == len(streams) else streams[:started]
+        return started
 
     def cancel(self, stream: Stream, reason: str) -> None:
         """Give up a request in flight."""

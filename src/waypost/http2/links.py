@@ -46,6 +46,7 @@ class Links:
         dial: Dial,
     ) -> None:
         self.ready: list[Link] = []
+        self.freed: Link | None = None  # on which streams have just become free, while what waits is sent
         self.leaving: list[Link] = []
         self.opened_total = 0
         self.goaways_total = 0
@@ -93,7 +94,14 @@ class Links:
                 link.abort(reason)
 
     def pick(self, avoid: object = None) -> Link | None:
-        """Choose a connection with room, if possible below its high mark and not *avoid*; else ask for another."""
+        """Choose a connection with room, if possible below its high mark and not *avoid*; else ask for another.
+
+        While what waits is sent no stream is free but on the connection that was `freed`: no other is looked at.
+        """
+        freed = self.freed
+        if freed is not None and avoid is None and freed.room() > 0:
+            self._grow()
+            return freed
         best: Link | None = None
         most = 0
         for link in self.ready:
@@ -111,10 +119,16 @@ class Links:
         return best
 
     def share_of(self, link: Link) -> int:
-        """Return how many requests the connection just picked may take before another pick: up to its high mark."""
+        """Return how many requests the connection just picked may take before another pick.
+
+        Up to its high mark; past that, half of its room, so that all fill alike.
+        """
+        room = link.room()
+        if link is self.freed:
+            return room
         connection = link.connection
         below_mark = connection.stream_limit * self._settings.high_water - len(connection.streams)
-        return max(1, min(math.ceil(below_mark), link.room()))
+        return min(math.ceil(below_mark), room) if below_mark > 0 else (room + 1) // 2
 
     def in_flight(self) -> int:
         """Count the requests that were sent and have not ended."""
@@ -145,14 +159,21 @@ class Links:
                 return
 
     def _grow(self) -> None:
-        # A connection that has answered nothing may still be held at its first stream: more would not help.
-        if (
-            len(self.ready) < self._settings.max_connections
-            and not self.attempts.running
-            and self.attempts.may_begin()
-            and all([link.answered for link in self.ready])
-        ):
-            self.attempts.begin()
+        """Open more for what waits: at most as many at once as have answered, so that their number doubles.
+
+        A connection that has answered nothing may still be held at its first stream: more would not help.
+        """
+        attempts = self.attempts
+        free = self._settings.max_connections - len(self.ready) - len(attempts.running)
+        if free <= 0 or not attempts.may_begin():
+            return
+        answered = sum([link.answered for link in self.ready])
+        unproven = len(self.ready) - answered + len(attempts.running)
+        streams = max([link.connection.stream_limit for link in self.ready], default=1)
+        useful = self._requests.waiting() // max(1, streams) - unproven
+        wanted = min(free, max(1, answered) - unproven, max(useful, int(not unproven)))
+        while wanted > 0 and attempts.begin():
+            wanted -= 1
 
     # What attempts tell
 
@@ -189,7 +210,7 @@ class Links:
             self.fill()
 
     def _pass_on(self, link: Link) -> None:
-        self._requests.settle(link.connection)
+        self._requests.settle(link)
         if link.leaving and not link.connection.streams:
             link.close(link.leave_reason)
 
@@ -239,7 +260,7 @@ class Links:
             self.ready.remove(link)
             self._replace(link)
         self._tell(ConnectionClosed(reason, link.alert))
-        self._requests.settle(link.connection)
+        self._requests.settle(link)
         self.fill()
 
     def _is_unfit(self, connection: Connection) -> bool:

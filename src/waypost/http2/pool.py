@@ -3,17 +3,19 @@
 import asyncio
 import random
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from .connection import Connection
 from .deadlines import RequestDeadlines
 from .dial import dial
 from .events import PoolEvent
+from .link import Link
 from .links import Dial, Links
 from .results import Answer, Result, Unknown, Unsent
 from .settings import Origin, PoolSettings, PoolStats
 from .sockets import Sockets
-from .stream import Stream
+from .stream import Batch, Stream
 
 
 class Pool:
@@ -44,7 +46,7 @@ class Pool:
             # Each connection may have a successor while it ends.
             sockets = Sockets(2 * settings.max_connections)
         self._links = Links(origin, settings, self._loop, self, on_event, jitter, sockets, dial)
-        self._deadlines = RequestDeadlines(self._loop, self._deadline_passed)
+        self._deadlines = RequestDeadlines(self._loop, self._deadlines_passed)
         # Ordered, and any of them can be taken out at once.
         self._queue: OrderedDict[Stream, None] = OrderedDict()
         self._closed = ""
@@ -75,26 +77,32 @@ class Pool:
         what still waits to be sent at the first is Unsent; what was sent is waited for until the second (the deadline,
         where none is given) and is Unknown then. *on_result* is called exactly once, never before this returns.
         """
-        self.request_all([(head, body, on_result)], deadline, answer_by)
+        self.request_all([(head, body, on_result)], deadline, _tell_each, answer_by)
 
     def request_all(
         self,
-        requests: Sequence[tuple[bytes, bytes, Callable[[Result], None]]],
+        requests: Sequence[tuple[bytes, bytes, Any]],
         deadline: float,
+        on_results: Callable[[list[tuple[Any, Result]]], None],
         answer_by: float = 0.0,
     ) -> None:
-        """Send several requests (head, body, *on_result*) as `request` sends each; framed together they are cheaper."""
+        """Send several requests as `request` sends each; framed, and told of, together they are cheaper.
+
+        Each is a head, a body, and what the caller knows it by. *on_results* is called with those that have ended
+        since it was called last, each by that and with its result.
+        """
         self._requests_total += len(requests)
-        streams = [Stream(head, body, deadline, on_result, answer_by) for head, body, on_result in requests]
+        batch = Batch(deadline, answer_by, on_results, len(requests))
+        streams = [Stream(head, body, batch, tag) for head, body, tag in requests]
         sent = 0
         if not self._queue and not self._closed and deadline > self._loop.time():
             while sent < len(streams):
                 link = self._links.pick()
                 if link is None:
                     break
-                part = link.send_all(streams[sent : sent + self._links.share_of(link)])
-                self._deadlines.add_all(part)
-                sent += len(part)
+                sent += link.send_all(streams[sent : sent + self._links.share_of(link)])
+        if sent:
+            self._deadlines.add(batch)
         for stream in streams[sent:]:
             self._enqueue(stream)
 
@@ -151,8 +159,9 @@ class Pool:
 
     # For the connections
 
-    def settle(self, connection: Connection) -> None:
+    def settle(self, link: Link) -> None:
         """End what ended, send again what was refused, and fill the streams that became free."""
+        connection = link.connection
         ended = connection.ended
         if ended:
             connection.ended = []
@@ -162,10 +171,12 @@ class Pool:
             connection.refused = []
             for stream in reversed(refused):
                 self._send_again(stream, connection)
+        self._links.freed = link
         if self._queue:
             self.dispatch()
         elif self._on_room is not None:
             self._on_room()
+        self._links.freed = None
         if self._emptied is not None:
             self._check_emptied()
 
@@ -173,12 +184,16 @@ class Pool:
         """Send what waits while streams are free, oldest first."""
         queue = self._queue
         while queue:
-            stream = next(iter(queue))
-            link = self._links.pick(stream.refused_by)
+            link = self._links.pick(next(iter(queue)).refused_by)
             if link is None:
                 break
-            queue.popitem(last=False)
-            link.send(stream)
+            part = [queue.popitem(last=False)[0]]
+            share = self._links.share_of(link)
+            while len(part) < share and queue and next(iter(queue)).refused_by is None:
+                part.append(queue.popitem(last=False)[0])
+            started = link.send_all(part)
+            for stream in reversed(part[started:]):
+                self._put_first(stream)
 
     def unreachable(self, reason: str) -> None:
         """Refuse what waits, since there is no connection and none could be made."""
@@ -192,19 +207,21 @@ class Pool:
 
     def _enqueue(self, stream: Stream) -> None:
         reason = self._closed
-        if not reason and stream.deadline <= self._loop.time():
+        deadline = stream.batch.deadline
+        if not reason and deadline <= self._loop.time():
             reason = "deadline passed before it was sent"
         if not reason and len(self._queue) >= self._max_queue:
             reason = "queue full"
         if not reason:
             self._links.attempts.hurry()
-        if not reason and self._links.next_attempt_at() >= stream.deadline:
+        if not reason and self._links.next_attempt_at() >= deadline:
             reason = f"no connection before the deadline: {self._links.attempts.last_failure}"
         if reason:
             self._loop.call_soon(self._conclude, stream, Unsent(reason))
             return
         self._queue[stream] = None
-        self._deadlines.add(stream)
+        if not stream.batch.tick:
+            self._deadlines.add(stream.batch)
         self._links.fill()
 
     def _send_again(self, stream: Stream, refused_by: Connection) -> None:
@@ -213,9 +230,21 @@ class Pool:
             return
         stream.refused_by = refused_by
         self._resent_total += 1
+        self._put_first(stream)
+        self._links.attempts.hurry()
+
+    def _put_first(self, stream: Stream) -> None:
         self._queue[stream] = None
         self._queue.move_to_end(stream, last=False)
-        self._links.attempts.hurry()
+
+    def _deadlines_passed(self, batches: list[Batch]) -> None:
+        """End what has not ended of *batches*, or wait longer for it."""
+        passed = set(batches)
+        streams = [stream for stream in self._queue if stream.batch in passed]
+        for link in (*self._links.ready, *self._links.leaving):
+            streams += [stream for stream in link.connection.streams.values() if stream.batch in passed]
+        for stream in streams:
+            self._deadline_passed(stream)
 
     def _deadline_passed(self, stream: Stream) -> None:
         if stream in self._queue:
@@ -228,8 +257,11 @@ class Pool:
         if not stream.overdue:
             stream.overdue = True
             self._links.overdue(link, stream)
-            if stream.answer_by > stream.deadline:
-                self._deadlines.extend(stream)
+            batch = stream.batch
+            if batch.answer_by > batch.deadline:
+                if not batch.extended:
+                    batch.extended = True
+                    self._deadlines.extend(batch)
                 return
         self._links.give_up(link, stream)
 
@@ -246,22 +278,42 @@ class Pool:
             self._check_emptied()
 
     def _conclude_all(self, streams: list[Stream]) -> None:
-        """Hand each of *streams* its result."""
-        self._deadlines.discard_all(streams)
+        """Tell what became of each of *streams*; neighbours of one batch are told of together."""
+        batch = streams[0].batch
+        ended: list[tuple[Any, Result]] = []
         for stream in streams:
-            result = stream.result
-            assert result is not None
+            if stream.batch is not batch:
+                self._tell(batch, ended)
+                batch = stream.batch
+                ended = []
+            assert stream.result is not None
+            ended.append((stream.tag, stream.result))
+        self._tell(batch, ended)
+
+    def _tell(self, batch: Batch, ended: list[tuple[Any, Result]]) -> None:
+        answers = unknown = 0
+        for _, result in ended:
             if isinstance(result, Answer):
-                self._answers_total += 1
+                answers += 1
             elif isinstance(result, Unknown):
-                self._unknown_total += 1
-            else:
-                self._unsent_total += 1
-            try:
-                stream.on_result(result)
-            except Exception as error:  # noqa: BLE001 - one caller's bug must not take the others' results
-                self._loop.call_exception_handler({"message": "on_result raised", "exception": error})
+                unknown += 1
+        self._answers_total += answers
+        self._unknown_total += unknown
+        self._unsent_total += len(ended) - answers - unknown
+        batch.left -= len(ended)
+        if not batch.left:
+            self._deadlines.discard(batch)
+        try:
+            batch.on_results(ended)
+        except Exception as error:  # noqa: BLE001 - one caller's bug must not take the others' results
+            self._loop.call_exception_handler({"message": "on_results raised", "exception": error})
 
     def _check_emptied(self) -> None:
         if self._emptied is not None and not self._emptied.done() and not self._queue and not self._links.in_flight():
             self._emptied.set_result(None)
+
+
+def _tell_each(ended: Iterable[tuple[Callable[[Result], None], Result]]) -> None:
+    """Tell each of those that have ended by what it is known by."""
+    for on_result, result in ended:
+        on_result(result)

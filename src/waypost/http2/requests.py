@@ -2,14 +2,14 @@
 
 from typing import Protocol
 
-from .connection import Connection
+from .link import Link
 
 
 class Requests(Protocol):
     """The requests of a pool."""
 
-    def settle(self, connection: Connection) -> None:
-        """Settle the streams in `ended` and `refused`."""
+    def settle(self, link: Link) -> None:
+        """Settle the streams in `ended` and `refused` of its connection, and send what waits for them."""
 
     def dispatch(self) -> None:
         """Send what waits, since streams may be free."""

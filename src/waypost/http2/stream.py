@@ -1,7 +1,7 @@
 """A request and its answer so far."""
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from .answer_head import AnswerHead, MalformedAnswer
 from .hpack import Field
@@ -9,6 +9,20 @@ from .results import Result
 
 # More (1xx) than this before the answer is a server that does not mean to answer.
 MOST_INTERIM_ANSWERS: Final = 16
+
+
+class Batch:
+    """Requests that were handed over together: by when they end, and who is told how."""
+
+    def __init__(
+        self, deadline: float, answer_by: float, on_results: Callable[[list[tuple[Any, Result]]], None], left: int
+    ) -> None:
+        self.deadline = deadline
+        self.answer_by = answer_by  # the deadline, where this is before it
+        self.on_results = on_results
+        self.left = left  # how many have not ended
+        self.tick = 0
+        self.extended = False  # its deadline passed with some in flight; late answers are waited for
 
 
 class Stream:
@@ -29,24 +43,13 @@ class Stream:
     trailers: tuple[Field, ...] = ()
     refusal: str = ""  # why the peer, or our side, took nothing of it
     refused_by: object = None  # the connection that refused it
-    answer_by: float = 0.0  # the deadline, where this is before it
-    tick: int = 0
     overdue: bool = False  # its deadline passed in flight; a late answer is waited for
 
-    def __init__(
-        self,
-        head: bytes,
-        body: bytes,
-        deadline: float,
-        on_result: Callable[[Result], None],
-        answer_by: float = 0.0,
-    ) -> None:
+    def __init__(self, head: bytes, body: bytes, batch: Batch, tag: object) -> None:
         self.head = head
         self.body = body
-        self.deadline = deadline
-        self.on_result = on_result
-        if answer_by:
-            self.answer_by = answer_by
+        self.batch = batch
+        self.tag = tag  # what the caller knows it by
         self.result: Result | None = None  # here, since mypyc sets no class default of a union with three members
 
     def begin_again(self) -> None:

@@ -19,9 +19,10 @@ from waypost.http2 import Result, encode_headers
 from waypost.http2.connection import Connection
 from waypost.http2.frames import PREFACE
 from waypost.http2.opening import ConnectionLimits
-from waypost.http2.stream import Stream
+from waypost.http2.stream import Batch, Stream
 
 HEAD = encode_headers([(b":method", b"POST"), (b":scheme", b"https"), (b":path", b"/"), (b":authority", b"test")])
+BATCH = Batch(0.0, 0.0, lambda ended: None, 1)
 LIMITS = ConnectionLimits(first_streams=1, most_streams=1000, max_response_bytes=1000, max_header_list_bytes=2000)
 
 
@@ -111,7 +112,7 @@ class Driven:
 
     def send(self, body: bytes = b"", *, flush: bool = True, head_block: bytes = HEAD) -> Stream:
         """Start a request."""
-        stream = Stream(head_block, body, 0.0, lambda result: None)
+        stream = Stream(head_block, body, BATCH, None)
         self.connection.send_all([stream])
         if flush:
             self.written = read(self.connection.take_output())

@@ -93,7 +93,7 @@ def test_the_library_takes_every_byte_and_every_answer_is_right(
     server = Answering(answer_sizes)
     client = Connection(LIMITS)
     bodies = [bytes([65 + number]) * size for number, size in enumerate(sizes)]
-    waiting = [Stream(peer.HEAD, body, 0.0, lambda result: None) for body in bodies]
+    waiting = [Stream(peer.HEAD, body, peer.BATCH, None) for body in bodies]
     streams = list(waiting)
     turn = 0
     while len(client.ended) < len(streams):

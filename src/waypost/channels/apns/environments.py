@@ -85,6 +85,13 @@ class Mistrust:
         elif self.holds and share < self._share / 2:
             self._turn(Event.TOKENS_TRUSTED, share, answers)
 
+    def heed_known(self, n: int) -> None:
+        """Count *n* answers for tokens that were known."""
+        if len(self._recent) == RECENT and not self._unknown and not self.holds:
+            return  # unchanged
+        for _ in range(n):
+            self.heed(unknown=False)
+
     def _turn(self, event: Event, share: float, answers: int) -> None:
         self.holds = not self.holds
         self._telemetry.event(event, credential=self._credential, percent=round(100 * share), answers=answers)

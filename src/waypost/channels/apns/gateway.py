@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from waypost.channels.apns.errors import CONNECTION_OVER, reason_of
 from waypost.channels.apns.settings import MOST_CONNECTIONS, ApnsSettings
@@ -31,7 +31,9 @@ MOST_SOCKETS = 50
 """The most sockets of one credential in a process: all its pools, and connections that only end what they have."""
 
 
-Request = tuple[str, bytes, bytes, Callable[[Result], None]]
+Request = tuple[str, bytes, bytes, Any]
+"""A push to a device: its token, the header block that follows the path, a body, and what its sender knows it by."""
+DEVICE: Final = "/3/device/"
 
 
 class ApnsGateway:
@@ -49,16 +51,19 @@ class ApnsGateway:
         self, kind: Kind, path: str, head: bytes, body: bytes, until: Until, ended: Callable[[Result], None]
     ) -> None:
         """Push to *path*; *head* is the header block that follows it."""
-        self.request_all(kind, [(path, head, body, ended)], until)
+        block = b"".join((self._head, path_field(path), sized(len(body)), head))
+        self._pools[kind].request(block, body, until.deadline, ended, until.answer_by)
 
-    def request_all(self, kind: Kind, requests: Sequence[Request], until: Until) -> None:
-        """Push several requests: each a path, the header block that follows, a body, and what is told how it ended."""
+    def request_all(
+        self, kind: Kind, requests: Sequence[Request], until: Until, ended: Callable[[list[tuple[Any, Result]]], None]
+    ) -> None:
+        """Push to several devices; *ended* is called with those that have ended since it was called last."""
         before = self._head
         blocks = [
-            (b"".join((before, path_field(path), sized(len(body)), head)), body, ended)
-            for path, head, body, ended in requests
+            (b"".join((before, path_field(DEVICE + token), sized(len(body)), head)), body, of)
+            for token, head, body, of in requests
         ]
-        self._pools[kind].request_all(blocks, until.deadline, until.answer_by)
+        self._pools[kind].request_all(blocks, until.deadline, ended, until.answer_by)
 
     def give_back(self, why: str) -> None:
         """End what waits to be sent as not sent: Apple would take none of it."""

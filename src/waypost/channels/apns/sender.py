@@ -22,6 +22,7 @@ from waypost.channels.apns.errors import (
 )
 from waypost.channels.apns.gateway import (
     BROADCAST,
+    DEVICE,
     MOST_SOCKETS,
     OTHER,
     STREAMS,
@@ -174,18 +175,19 @@ class ApnsSender:
                     self._loop.call_soon(report, delivery, refusal)
                 if refusal is not None or shared is None:
                     continue
-                sending, address = _Sending(delivery, report, shared, jwt, patience), delivery.address
-                if self._foreign and address.token in self._foreign:
-                    sending.foreign = True
-                if sending.foreign or not isinstance(address, Device):
+                address = delivery.address
+                is_foreign = bool(self._foreign) and address.token in self._foreign
+                if is_foreign or not isinstance(address, Device):
+                    sending = _Sending(delivery, report, shared, jwt, patience)
+                    sending.foreign = is_foreign
                     self._request(sending)
                     continue
                 if delivery.id != notification_id:
                     notification_id, body = delivery.id, named(shared.body, delivery.id)
-                request = (f"/3/device/{address.token}", head, body, partial(self._ended, sending))
-                requests.setdefault(shared.kind, []).append(request)
+                requests.setdefault(shared.kind, []).append((address.token, head, body, (delivery, shared)))
+        ended = partial(self._all_ended, report, jwt, patience)
         for kind, own in requests.items():
-            self._gateways[False].request_all(kind, own, patience)
+            self._gateways[False].request_all(kind, own, patience, ended)
 
     def render(self, delivery: Delivery) -> Rendered:
         """Show what ``send`` would put on the wire, without path and authorization."""
@@ -229,7 +231,7 @@ class ApnsSender:
         head, body = self._authorization(one.jwt) + shared.head, named(shared.body, one.delivery.id)
         ended = partial(self._ended, one)
         if isinstance(address, Device):
-            gateway, path = self._gateways[one.foreign], f"/3/device/{address.token}"
+            gateway, path = self._gateways[one.foreign], DEVICE + address.token
         else:
             assert self._broadcasts is not None
             gateway, path = self._broadcasts, f"/4/broadcasts/apps/{quote(self._settings.topic, safe='')}"
@@ -255,6 +257,31 @@ class ApnsSender:
         if self._bearer[0] is not jwt:
             self._bearer = (jwt, encode_headers([(b"authorization", f"bearer {jwt}".encode())]) if jwt else b"")
         return self._bearer[1]
+
+    def _all_ended(
+        self, report: Report, jwt: str, until: Until, ended: list[tuple[tuple[Delivery, _Shared], Result]]
+    ) -> None:
+        """Handle the ends of first requests to the app's own environment: what was taken together, the others alone."""
+        taken = 0
+        for (delivery, shared), result in ended:
+            try:
+                if isinstance(result, Answer) and is_success(result) and not shared.note:
+                    taken += 1
+                    report(delivery, taken_of(result))
+                    continue
+                self._were_taken(taken)
+                taken = 0
+                self._ended(_Sending(delivery, report, shared, jwt, until), result)
+            except Exception as error:  # noqa: BLE001 - a bug in one outcome must not lose those behind it
+                self._loop.call_exception_handler({"message": "an outcome was not reported", "exception": error})
+        self._were_taken(taken)
+
+    def _were_taken(self, n: int) -> None:
+        """Learn that the app's own environment took *n* messages."""
+        if n:
+            self._denied = None
+            self._mistrust.heed_known(n)
+            self._watch.is_well()
 
     def _ended(self, one: _Sending, result: Result) -> None:
         """Handle the end of a request: end its delivery, or try something better, once."""

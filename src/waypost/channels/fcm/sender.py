@@ -14,7 +14,7 @@ from waypost.channels.fcm.oauth import AccessTokens
 from waypost.channels.fcm.payload import PAYLOAD_LIMIT_BYTES, Rendering, render, rendered
 from waypost.channels.fcm.platforms import ANDROID
 from waypost.channels.fcm.settings import CHANNEL, GOOGLE, FcmSettings
-from waypost.channels.fcm.wire import STREAMS, FcmConnections, FcmRequest
+from waypost.channels.fcm.wire import STREAMS, FcmBatch, FcmConnections, FcmRequest
 from waypost.channels.push.answers import is_success
 from waypost.channels.push.origin import authority_of, origin_of, post_to, sized, trust
 from waypost.channels.push.patience import Until, request_timeout_ms, until
@@ -152,19 +152,19 @@ class FcmSender:
                 report(delivery, problem)
             return
         head = self._head + self._authorization(access_token)
-        renewable = "" if again else access_token
+        together = FcmBatch(patience, partial(self._ended, report, patience, "" if again else access_token))
         urgent: list[FcmRequest] = []
         others: list[FcmRequest] = []
         validate_only = self._settings.validate_only
         alike: tuple[Rendering, NotificationId] | None = None
         rest = b""
-        for delivery, rendering in ready:
+        for one in ready:
+            delivery, rendering = one
             if alike is None or alike[0] is not rendering or alike[1] != delivery.id:
                 alike, rest = (rendering, delivery.id), named(rendering.rest, delivery.id)
             body = rendering.start(delivery.address.token, validate_only=validate_only) + rest
-            ended = partial(self._ended, delivery, rendering, report, patience, renewable)
             line = urgent if delivery.message.urgency in URGENT else others
-            line.append(FcmRequest(head + sized(len(body)), body, ended, patience))
+            line.append(FcmRequest(head + sized(len(body)), body, one, together))
         self._wire.send(urgent, urgent=True)
         self._wire.send(others, urgent=False)
 
@@ -173,27 +173,29 @@ class FcmSender:
             self._bearer = (access_token, encode_headers([(b"authorization", f"Bearer {access_token}".encode())]))
         return self._bearer[1]
 
-    def _ended(
-        self,
-        delivery: Delivery,
-        rendering: Rendering,
-        report: Report,
-        patience: Until,
-        renewable: str,
-        result: Result,
-    ) -> None:
-        """Handle the end of a request; renew a refused access token (*renewable*) and repeat the request, once."""
-        assert self._access is not None
+    def _ended(self, report: Report, patience: Until, renewable: str, ended: list[tuple[Ready, Result]]) -> None:
+        """Handle the ends of requests; renew a refused access token (*renewable*) and repeat its requests, once."""
+        for one, result in ended:
+            try:
+                self._end(one, result, report, patience, renewable)
+            except Exception as error:  # noqa: BLE001 - a bug in one outcome must not lose those behind it
+                self._loop.call_exception_handler({"message": "an outcome was not reported", "exception": error})
+
+    def _end(self, one: Ready, result: Result, report: Report, patience: Until, renewable: str) -> None:
         if isinstance(result, Answer) and is_success(result):
             outcome: Outcome = taken_of(result)
         elif renewable and asks_for_a_new_access_token(result):
-            self._access.renew(renewable)
-            self._access.then(partial(self._request, [(delivery, rendering)], report, patience, again=True))
+            self._renewed([one], report, patience, renewable)
             return
         else:
-            outcome = outcome_of(result, delivery, self._clock.now(), self._rules)
+            outcome = outcome_of(result, one[0], self._clock.now(), self._rules)
         self._watch.heed(outcome)
-        report(delivery, outcome)
+        report(one[0], outcome)
+
+    def _renewed(self, ready: list[Ready], report: Report, patience: Until, refused: str) -> None:
+        assert self._access is not None
+        self._access.renew(refused)
+        self._access.then(partial(self._request, ready, report, patience, again=True))
 
 
 def _platform_of(delivery: Delivery) -> Platform:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from waypost.channels.fcm.groups import Group
 from waypost.channels.push.patience import Until
@@ -29,13 +29,23 @@ more than two PINGs lie between.
 """
 
 
+class FcmBatch:
+    """What messages that were handed over together have in common: their instants, and who is told how they ended."""
+
+    __slots__ = ("ended", "until")
+
+    def __init__(self, until: Until, ended: Callable[[list[tuple[Any, Result]]], None]) -> None:
+        self.until = until
+        self.ended = ended
+
+
 class FcmRequest(NamedTuple):
-    """A message on its way."""
+    """A message on its way; *of* is what its sender knows it by."""
 
     head: bytes
     body: bytes
-    ended: Callable[[Result], None]
-    until: Until
+    of: Any
+    batch: FcmBatch
 
 
 class FcmConnections:
@@ -114,12 +124,15 @@ class FcmConnections:
         self._others.fill()
 
 
-_until_of = attrgetter("until")
+_batch_of = attrgetter("batch")
 
 
 def _send(pool: Pool, requests: Iterable[FcmRequest]) -> None:
-    for until, alike in groupby(requests, key=_until_of):
-        pool.request_all([(head, body, ended) for head, body, ended, _ in alike], until.deadline, until.answer_by)
+    for batch, alike in groupby(requests, key=_batch_of):
+        until = batch.until
+        pool.request_all(
+            [(head, body, of) for head, body, of, _ in alike], until.deadline, batch.ended, until.answer_by
+        )
 
 
 def _limits(at_least: int, at_most: int) -> PoolSettings:

@@ -31,7 +31,7 @@ class CredentialWatch:
     def heed(self, outcome: Outcome) -> None:
         """Note a refusal of the whole credential: told once, it stands until the provider takes something again."""
         if isinstance(outcome, Taken):
-            self._denied = None
+            self.is_well()
         elif isinstance(outcome, CredentialRejected) and outcome.reach is Reach.CREDENTIAL:
             why = f"{outcome.code}: {outcome.why}"
             if why != self._denied:
@@ -39,6 +39,10 @@ class CredentialWatch:
                 self._telemetry.event(
                     Event.CREDENTIAL_DENIED, credential=self._credential, code=outcome.code, why=outcome.why
                 )
+
+    def is_well(self) -> None:
+        """Note that the provider has taken something."""
+        self._denied = None
 
     def saw(self, event: PoolEvent) -> None:
         """Tell what happened to a connection, and how many there are now."""
