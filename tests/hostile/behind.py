@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from tests.adapters.rest.service import DEFAULTS, DEMO, Service
 from tests.contract.sql import SqlUnderTest
+from tests.empty_store import put_empty
 from tests.hostile.texts import MARK
 from waypost.adapters.jsonlines.sink import JsonLinesSink
 from waypost.domain.ids import NotificationId
@@ -93,7 +94,7 @@ class Noting:
 @asynccontextmanager
 async def behind(folder: Path, settings: RestSettings = DEFAULTS, database: str | None = None) -> AsyncIterator[Behind]:
     """With its keys, until the block ends; on the *database* of that URL, or a file in *folder*."""
-    store = SqlUnderTest(database or f"sqlite:///{folder / 'waypost.db'}")
+    store = SqlUnderTest(database or f"sqlite:///{put_empty(folder / 'waypost.db')}")
     await store.open()
     try:
         (work,) = await store.open_workers(1)

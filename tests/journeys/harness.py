@@ -19,6 +19,7 @@ from typing import Any
 import aiohttp
 import yaml
 
+from tests.empty_store import put_empty
 from tests.journeys.lab import Lab
 from tests.journeys.processes import environment_of_a_service, killed, parent_of, started, state_of
 from waypost.bootstrap.registry import load
@@ -129,6 +130,8 @@ class Service:
         apart = self.directory / "key.yaml"
         apart.write_text(yaml.safe_dump({"store": store, "apps": {"demo": {}}}))
         if self.python == sys.executable:
+            if store == f"sqlite:///{self.store_path}":
+                put_empty(self.store_path)
             self.key, _ = await make_key(load(apart, {}), "demo", "tests")
             return
         command = [self.python, "-m", "waypost.cli", "keys", "create", "--app", "demo", "--caller", "tests"]

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest_asyncio
 
+from tests.empty_store import put_empty
 from waypost.domain.time import Instant
 from waypost.stores.sql.settings import SqlSettings
 from waypost.stores.sql.store import Store, open_store
@@ -44,6 +45,7 @@ async def open_at() -> AsyncIterator[OpenStore]:
     opened: list[Store] = []
 
     async def open_(database: Path, **changes: float) -> Store:
+        put_empty(database)
         store = await open_store(settings_of(database, **changes), clock=WallClock(), peers=None, telemetry=Silent())
         await store.shards.acquire()
         opened.append(store)

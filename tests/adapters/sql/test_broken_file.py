@@ -8,12 +8,13 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 
-from tests.adapters.sql.conftest import OpenStore
+from tests.adapters.sql.conftest import OpenStore, settings_of
 from tests.contract.bench import notification
 from waypost.domain.errors import StorageBroken
 from waypost.domain.time import Instant
 from waypost.ports.work import Accepted, NewNotification
 from waypost.stores.sql.connection import connect
+from waypost.stores.sql.database import prepare
 from waypost.stores.sql.migrate import sqlite_engine
 from waypost.stores.sql.migrations import NOTED_IN, latest
 from waypost.stores.sql.schema import metadata
@@ -83,8 +84,8 @@ async def test_damage_found_while_running_refuses_everything(open_at: OpenStore,
         await damaged.work.accept([NewNotification(notification(NOW))])
 
 
-async def test_the_revisions_make_the_schema(open_at: OpenStore, tmp_path: Path) -> None:
-    await (await open_at(tmp_path / "a.db")).close()
+async def test_the_revisions_make_the_schema(tmp_path: Path) -> None:
+    prepare(settings_of(tmp_path / "a.db"), NOW)
     with sqlite_engine(tmp_path / "a.db").connect() as connection:
         assert (
             compare_metadata(MigrationContext.configure(connection, opts={"version_table": NOTED_IN}), metadata) == []
@@ -92,6 +93,7 @@ async def test_the_revisions_make_the_schema(open_at: OpenStore, tmp_path: Path)
 
 
 async def test_opening_twice_migrates_once(open_at: OpenStore, tmp_path: Path) -> None:
+    prepare(settings_of(tmp_path / "a.db"), NOW)
     store = await open_at(tmp_path / "a.db")
     await store.work.accept([NewNotification(notification(NOW))])
     second = await open_at(tmp_path / "a.db")

@@ -10,6 +10,7 @@ import pytest
 
 from tests.contract.bench import APP, notification
 from tests.contract.sql import SqlUnderTest
+from tests.empty_store import put_empty
 from waypost.domain.ids import UserId
 from waypost.ports.feed import FeedQuery, NewEntry
 from waypost.ports.work import NewNotification
@@ -20,7 +21,7 @@ from waypost.stores.sql.reading import Look
 
 @pytest.mark.asyncio
 async def test_a_small_page_of_one_type_reads_a_hundred_rows_at_a_time(tmp_path: Path) -> None:
-    store = SqlUnderTest(f"sqlite:///{tmp_path / 'waypost.db'}")
+    store = SqlUnderTest(f"sqlite:///{put_empty(tmp_path / 'waypost.db')}")
     await store.open()
     (worker,) = await store.open_workers(1)
     now = store.clock.now()
@@ -39,7 +40,7 @@ async def test_a_small_page_of_one_type_reads_a_hundred_rows_at_a_time(tmp_path:
 
 @pytest.mark.asyncio
 async def test_a_page_of_a_tag_reads_the_rows_of_that_tag_alone(tmp_path: Path) -> None:
-    store = SqlUnderTest(f"sqlite:///{tmp_path / 'waypost.db'}")
+    store = SqlUnderTest(f"sqlite:///{put_empty(tmp_path / 'waypost.db')}")
     await store.open()
     query = FeedQuery(APP, UserId("ann"), tag="orders")
     asked: list[str] = []

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.adapters.sql.conftest import OpenStore, WallClock, settings_of
+from tests.adapters.sql.conftest import OpenStore, WallClock
 from tests.amending import withdraw
 from tests.contract.bench import notification
+from tests.empty_store import put_empty
 from tests.shows import shows
 from waypost.domain.amendment import TooLate
 from waypost.domain.ids import SHARDS
 from waypost.domain.notification import Lane
-from waypost.domain.time import MINUTE_MS, Instant, later
+from waypost.domain.time import MINUTE_MS, later
 from waypost.ports.work import NewNotification
 from waypost.stores.sql import (
     audit,
@@ -31,7 +32,6 @@ from waypost.stores.sql import (
     work,
 )
 from waypost.stores.sql.connection import SqliteConnection, connect
-from waypost.stores.sql.database import prepare
 from waypost.stores.sql.driver import Connection
 
 HOT = {
@@ -77,7 +77,7 @@ OF_ONE_APP = {
 @pytest.mark.parametrize("shards", [frozenset(range(SHARDS)), frozenset({3, 5}), frozenset[int]()])
 @pytest.mark.parametrize("name", HOT)
 def test_a_hot_read_searches_an_index_and_never_sorts(name: str, shards: frozenset[int], tmp_path: Path) -> None:
-    prepare(settings_of(tmp_path / "a.db"), Instant(0))
+    put_empty(tmp_path / "a.db")
     connection = connect(tmp_path / "a.db")
     sql = HOT[name].format(shards=lease.in_shards(shards), keys="?, ?")
     rows = connection.execute(f"EXPLAIN QUERY PLAN {sql}", (1,) * sql.count("?")).fetchall()
@@ -89,7 +89,7 @@ def test_a_hot_read_searches_an_index_and_never_sorts(name: str, shards: frozens
 @shows("S3-38", "S3-69")
 @pytest.mark.parametrize("name", LISTS)
 def test_a_list_searches_an_index_by_its_app_and_never_sorts(name: str, tmp_path: Path) -> None:
-    prepare(settings_of(tmp_path / "a.db"), Instant(0))
+    put_empty(tmp_path / "a.db")
     connection = connect(tmp_path / "a.db")
     sql = LISTS[name].format(keys="?, ?") if "{keys}" in LISTS[name] else LISTS[name]
     bound = (1,) * (5 if "?5" in sql else sql.count("?"))
@@ -103,7 +103,7 @@ def test_a_list_searches_an_index_by_its_app_and_never_sorts(name: str, tmp_path
 @pytest.mark.parametrize("table", [0, 1])
 def test_the_apps_with_something_due_are_found_by_steps_down_an_index(table: int, tmp_path: Path) -> None:
     """Two of the counters' to find them, and one to see whether anything of it is due, by all that it asks for."""
-    prepare(settings_of(tmp_path / "a.db"), Instant(0))
+    put_empty(tmp_path / "a.db")
     connection = connect(tmp_path / "a.db")
     sql = f"EXPLAIN QUERY PLAN {promote._APPS_DUE[table]}"
     steps = [row[3] for row in connection.execute(sql, (1,) * 3).fetchall()]
@@ -117,7 +117,7 @@ def test_the_apps_with_something_due_are_found_by_steps_down_an_index(table: int
 
 
 def test_the_conditions_in_use_are_found_by_one_step_down_the_index_for_each(tmp_path: Path) -> None:
-    prepare(settings_of(tmp_path / "a.db"), Instant(0))
+    put_empty(tmp_path / "a.db")
     connection = connect(tmp_path / "a.db")
     steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {promote._CONDITIONS}").fetchall()]
     connection.close()
@@ -127,7 +127,7 @@ def test_the_conditions_in_use_are_found_by_one_step_down_the_index_for_each(tmp
 
 def test_what_is_scheduled_is_counted_in_an_index_alone(tmp_path: Path) -> None:
     """However much it is, no row of the table is read."""
-    prepare(settings_of(tmp_path / "a.db"), Instant(0))
+    put_empty(tmp_path / "a.db")
     connection = connect(tmp_path / "a.db")
     steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {backlog._SCHEDULED}", ("normal", 1)).fetchall()]
     connection.close()
@@ -135,7 +135,7 @@ def test_what_is_scheduled_is_counted_in_an_index_alone(tmp_path: Path) -> None:
 
 
 def test_an_outline_reads_the_counters_of_its_app_and_of_what_is_open_no_more_than_it_counts(tmp_path: Path) -> None:
-    prepare(settings_of(tmp_path / "a.db"), Instant(0))
+    put_empty(tmp_path / "a.db")
     connection = connect(tmp_path / "a.db")
     found = [
         step

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.adapters.sql.conftest import OpenStore, settings_of
+from tests.adapters.sql.conftest import OpenStore
+from tests.empty_store import put_empty
 from waypost.domain.device import Platform, Registration
 from waypost.domain.ids import AppId, DeviceId, UserId
 from waypost.domain.time import Instant
 from waypost.stores.sql import devices, pages, reading, views
 from waypost.stores.sql.connection import connect
-from waypost.stores.sql.database import prepare
 
 APP = AppId("demo")
 
@@ -50,7 +50,7 @@ async def test_a_hundred_registrations_through_two_writers_leave_one_row(open_at
 
 @pytest.mark.parametrize("name", READS)
 def test_a_read_searches_an_index_and_never_sorts(name: str, tmp_path: Path) -> None:
-    prepare(settings_of(tmp_path / "waypost.db"), Instant(0))
+    put_empty(tmp_path / "waypost.db")
     connection = connect(tmp_path / "waypost.db")
     sql = READS[name].replace("{devices_of_users}", connection.dialect.devices_of_users)
     arguments = ("[]",) if name == "devices of users" else (1,) * sql.count("?")
