@@ -23,6 +23,7 @@ PER_S = 20
 """Critical notifications, each alone and on time."""
 SECONDS = float(os.environ.get("SECONDS", "10"))
 ROUNDS = int(os.environ.get("ROUNDS", "3"))
+WITH_CRITICAL_WORKER = os.environ.get("CRITICAL_WORKER", "1") == "1"
 OTHER_APP = "noisy"
 ORDINARY_PER_S = 30
 """Silent notifications of a usual day; ten times as many is the flood."""
@@ -38,7 +39,8 @@ def run() -> list[Row]:
     asked = os.environ.get("NOISE", "bulk,flood,silent,hole").split(",")
     disturbances: tuple[tuple[str, Noise, Noise], ...] = tuple(_NOISES[each] for each in asked)
     numbers = itertools.count(10**9, 1000)
-    with running(in_rust(), 2, USERS, vips=VIPS, apps=(APP, OTHER_APP)) as stack:
+    apps = (APP, OTHER_APP)
+    with running(in_rust(), 2, USERS, vips=VIPS, apps=apps, critical_worker=WITH_CRITICAL_WORKER) as stack:
         _critical(stack, next(numbers))
         return [each for name, *around in disturbances for each in _disturbed(stack, numbers, name, *around)]
 

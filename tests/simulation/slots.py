@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from waypost.domain.ids import SHARDS, NotificationId
 from waypost.domain.notification import Lane
+from waypost.ports.ownership import CriticalMoved, CriticalPart
 from waypost.ports.peers import Answerer
 from waypost.runtime.worker_slots import Presence, WorkerState
 
@@ -116,6 +117,10 @@ class MemoryOwnership:
     def offered(self) -> int:
         """See Ownership."""
         return 0
+
+    async def claim_critical(self, part: CriticalPart) -> CriticalMoved:
+        """See Ownership: it comes with the shards."""
+        return CriticalMoved(0, 0)
 
     async def take_role(self, name: str) -> bool:
         """See Ownership."""

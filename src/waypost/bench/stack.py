@@ -82,6 +82,7 @@ def running(  # noqa: PLR0913 - each is one thing that a bench may ask of a stac
     stands: Stands = embedded,
     history: Callable[[Path], None] = lambda _: None,
     command: Sequence[str] = ("waypost.cli",),
+    critical_worker: bool = False,
 ) -> Iterator[BenchStack]:
     """Start both, with *users* users in the registry of each app, *vips* with one iPhone, and what *history* adds.
 
@@ -96,6 +97,7 @@ def running(  # noqa: PLR0913 - each is one thing that a bench may ask of a stac
         other_side = exits.enter_context(gateway(programs, folder / credentials.SERVER))
         credentials.write_service_account(folder, "bench", f"{other_side.url}/token")
         configuration = _configuration(folder, other_side.url, workers, dict.fromkeys(apps, base.app)) | base.settings
+        configuration["critical_worker"] = critical_worker
         (folder / CONFIG).write_text(yaml.safe_dump(configuration))
         keys = {app: _key(folder, app) for app in apps}
         with connected(base.url) as connection:

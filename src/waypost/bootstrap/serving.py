@@ -63,6 +63,7 @@ def serve(config: Config, config_path: Path | None, *, announce: Announce) -> No
             run_dir / "worker_slots",
             log,
             on_death=partial(worker_died, metrics_dir(config)),
+            with_critical=config.has_critical_worker,
         )
         supervisor.run(lambda: announce(url, grpc), config.drain_timeout_s)
 

@@ -56,6 +56,7 @@ from waypost.runtime.lifecycle import LifecycleGroup
 from waypost.runtime.peers import SocketPeers
 from waypost.runtime.poison import PoisonWatch
 from waypost.runtime.reload_signal import heed_hangups
+from waypost.runtime.shares import NOBODY, CriticalPlace
 from waypost.runtime.supervisor import Inheritance, say_why
 from waypost.runtime.worker import CHANGES_S, Worker, WorkerIdentity
 from waypost.runtime.worker_slots import WorkerSlots
@@ -67,10 +68,16 @@ if TYPE_CHECKING:
     from waypost.stores.redis.commands import Redis
 
 
+MAKES_WAY = 10
+"""The niceness of workers beside a critical one, which has a core as soon as it needs one."""
+
+
 def worker_main(config_path: Path | None, given: Inheritance) -> int:
     """Run one worker of a supervisor; return the exit status."""
     try:
         config = load(config_path, os.environ)
+        if given.is_critical:
+            config = config.of_critical_worker()
         uvloop.run(_work_under_supervisor(config, config_path, given))
     except ConfigurationError as wrong:
         return say_why(given, wrong)
@@ -88,7 +95,8 @@ async def _work_under_supervisor(config: Config, config_path: Path | None, given
     peers.start()
     worker_slots = WorkerSlots(run_dir_of(config) / "worker_slots")
     listener = socket.socket(fileno=given.listen_fd)
-    await work(config, config_path, given.slot, worker_slots, peers, listener, lambda: None)
+    critical = CriticalPlace(given.critical_slot, given.is_critical)
+    await work(config, config_path, given.slot, worker_slots, peers, listener, lambda: None, critical)
 
 
 async def work(
@@ -99,6 +107,7 @@ async def work(
     peers: Peers,
     listener: socket.socket,
     on_ready: Callable[[], None],
+    critical: CriticalPlace = NOBODY,
 ) -> None:
     """Run one worker, from opening its store to the end of its drain."""
     stop = asyncio.Event()
@@ -140,7 +149,7 @@ async def work(
             tracing=tracing,
         )
         shared = SqlOwnership(on.store.shards, on.store.work)
-        place = WorkerIdentity(slot, worker_slots, peers, shared, on.stack_parts.fault, config.does())
+        place = WorkerIdentity(slot, worker_slots, peers, shared, on.stack_parts.fault, config.does(), critical)
         measures = on.store.database.measure, partial(measure_disk, run_dir_of(config), telemetry)
         duty_context = features.with_features(
             chores_of(config, on.store, on.stack_parts, on.devices, on.dedup, measures), grounds
@@ -175,6 +184,8 @@ async def work(
         callers = servers_of(config, api, listener, tls)
         parts: list[Lifecycle] = [reloader, tokens, api.callers, hub, *callers, *streams.values()]
         share_the_interpreter()
+        if critical.slot is not None and not critical.is_here:
+            os.nice(MAKES_WAY)  # this thread, not the one that writes: others wait for who has the write lock
         await worker.run(LifecycleGroup(parts), stop, on_ready, config.drain_timeout_s)
 
 

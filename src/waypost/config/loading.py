@@ -14,7 +14,7 @@ import yaml
 from waypost.adapters.jwt.settings import misfit
 from waypost.config.building import Builder, FromEnvironment, did_you_mean, join
 from waypost.config.service_folders import run_dir_of_systemd
-from waypost.config.settings import DEFAULT_STORE_URL, Config, Handoff, Stack
+from waypost.config.settings import DEFAULT_STORE_URL, MAX_WORKERS, Config, Handoff, Stack
 from waypost.config.simplens import FILE, FILE_VARIABLE, PROFILE, put_beneath
 from waypost.domain.credential import channel_of
 from waypost.domain.errors import ConfigurationError
@@ -67,6 +67,7 @@ def load(
     _check_apps(config)
     _check_issuers(config)
     _check_engines(config)
+    _check_critical_worker(config)
     _check_sources(config)
     _check_rates(config, plugins)
     _check_zones(config)
@@ -247,6 +248,13 @@ def _check_engines(config: Config) -> None:
         raise ConfigurationError(
             "cassandra.write_consistency", "is a quorum, or `ALL`, where `feeds` is cassandra: copies are read by it"
         )
+
+
+def _check_critical_worker(config: Config) -> None:
+    if config.critical_worker and config.stack is Stack.LOG:
+        raise ConfigurationError("critical_worker", "the brokers decide who has which lane where `stack` is log")
+    if config.critical_worker and config.workers == MAX_WORKERS:
+        raise ConfigurationError("workers", f"at most {MAX_WORKERS - 1} beside a critical worker")
 
 
 def _check_sources(config: Config) -> None:

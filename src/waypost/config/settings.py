@@ -22,7 +22,7 @@ from waypost.entrypoints.rest.settings import RestSettings
 from waypost.pipeline.age import DeviceAges
 from waypost.ports.promises import Promise
 from waypost.runtime.listening import Listen
-from waypost.runtime.roles import Role
+from waypost.runtime.roles import CRITICAL_ROLES, Role
 from waypost.runtime.timer import TimerSettings
 from waypost.stores.cassandra.settings import CassandraSettings
 from waypost.stores.kafka.settings import KafkaSettings, KafkaSourceSettings
@@ -282,6 +282,8 @@ class Config(Struct, frozen=True, kw_only=True):
     """Defaults that imitate another service."""
     workers: Annotated[int, Meta(ge=1, le=MAX_WORKERS)] = field(default_factory=one_per_core)
     """Processes that accept and deliver; 1 has no supervisor."""
+    critical_worker: bool = False
+    """With two workers or more: one more, for critical notifications alone, to which the others give way."""
     roles: tuple[Role, ...] = ()
     """What this process does. Unset: all."""
     sources: dict[SourceName, SourceSettings] = {}
@@ -306,6 +308,18 @@ class Config(Struct, frozen=True, kw_only=True):
     """Where traces go. Unset: nothing is traced."""
     features: dict[str, Any] = {}
     """The section of each feature that has one; written as keys of their own."""
+
+    @property
+    def has_critical_worker(self) -> bool:
+        """Whether there is a worker for critical notifications, beside several others."""
+        delivers = not self.does().isdisjoint((Role.WORKER, Role.DELIVERER))
+        return self.critical_worker and self.workers > 1 and delivers
+
+    def of_critical_worker(self) -> Config:
+        """Return the configuration of the critical worker: it has no duties, and takes single requests alone."""
+        roles = tuple(role for role in Role if role in self.does() & CRITICAL_ROLES)
+        grpc = structs.replace(self.grpc, listen=None)
+        return structs.replace(self, roles=roles, sources={}, grpc=grpc)
 
     def does(self) -> frozenset[Role]:
         """Return the roles of this process."""

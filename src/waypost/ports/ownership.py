@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from enum import Enum, auto
+from typing import NamedTuple, Protocol
+
+
+class CriticalPart(Enum):
+    """The part of the critical lane that a process goes for."""
+
+    ALL = auto()
+    """That of every shard."""
+    OWN = auto()
+    """That of the shards that it owns."""
+    NONE = auto()
+
+
+class CriticalMoved(NamedTuple):
+    """How many shards' critical lane was taken, and let go of."""
+
+    taken: int
+    released: int
 
 
 class Ownership(Protocol):
@@ -38,6 +56,13 @@ class Ownership(Protocol):
 
     def offered(self) -> int:
         """Count the offered shards that are still held."""
+        ...
+
+    async def claim_critical(self, part: CriticalPart) -> CriticalMoved:
+        """Go for *part* of the critical lane: take what of it is free, and let go of the rest once nothing is leased.
+
+        Nothing moves where the lane is not owned apart from the others.
+        """
         ...
 
     async def take_role(self, name: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import NotificationId, format_id
@@ -45,6 +45,8 @@ class LeaseLoop(ABC):
         self._wake = asyncio.Event()
         self._is_starved = False
         """Whether there was no room at the last look; the next landing makes some."""
+        self.is_elsewhere: Callable[[], bool] = lambda: False
+        """Tells whether another process carries this lane."""
         self._stopping = False
 
     @abstractmethod
@@ -92,7 +94,7 @@ class LeaseLoop(ABC):
         """Lease and start one batch; False when there is nothing to do or no room to do it."""
         room = self._room()
         self._is_starved = room <= 0
-        if self._stopping or self._is_starved:
+        if self._stopping or self._is_starved or self.is_elsewhere():
             return False
         self._ours_s = self._context.clock.monotonic()
         lease = await self._work.lease(self.lane, room, self._until())

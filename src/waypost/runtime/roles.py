@@ -28,3 +28,7 @@ class Role(StrEnum):
     """Walks bulk jobs."""
     SWEEP = "sweep"
     """Clears away what is over."""
+
+
+CRITICAL_ROLES = frozenset({Role.API, Role.GATEWAY, Role.WORKER, Role.ROUTER, Role.DELIVERER})
+"""The roles that a critical worker has of those of its service: it does nothing beside its lane but take requests."""

@@ -52,6 +52,13 @@ class Inheritance(Struct, frozen=True):
     """The descriptor for why it could not start because of the configuration, in place of stderr: each would say it."""
     inbox_fd: int
     outbox_fds: dict[int, int]
+    critical_slot: int | None = None
+    """The slot of the critical worker, where there is one."""
+
+    @property
+    def is_critical(self) -> bool:
+        """Whether this is the critical worker."""
+        return self.slot == self.critical_slot
 
 
 def inheritance() -> Inheritance | None:
@@ -82,8 +89,15 @@ class Supervisor:
         board_path: Path,
         telemetry: Telemetry,
         on_death: Callable[[int], None],
+        *,
+        with_critical: bool = False,
     ) -> None:
-        """Create the supervisor; *on_death* is called with the process id of each worker that died."""
+        """Create the supervisor; *on_death* is called with the process id of each worker that died.
+
+        *with_critical*, there is one worker more, in the last slot, for the critical lane.
+        """
+        self._critical_slot = count if with_critical else None
+        count += with_critical
         self._command = command
         self._listener = listener
         self._worker_slots = WorkerSlots(board_path)
@@ -153,7 +167,15 @@ class Supervisor:
     def _start(self, slot: int, child: _Child, now_s: float) -> None:
         inbox, _ = self._pairs[slot]
         outboxes = {other: pair[1].fileno() for other, pair in enumerate(self._pairs) if other != slot}
-        given = Inheritance(slot, self._listener.fileno(), self._life_read, self._words_write, inbox.fileno(), outboxes)
+        given = Inheritance(
+            slot,
+            self._listener.fileno(),
+            self._life_read,
+            self._words_write,
+            inbox.fileno(),
+            outboxes,
+            self._critical_slot,
+        )
         child.process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
             self._command,
             env=os.environ | {WORKER_ENV: msgspec.json.encode(given).decode()},

@@ -25,8 +25,8 @@ from waypost.runtime.pulse import Pulse
 from waypost.runtime.releasing import Releasing
 from waypost.runtime.roles import Role
 from waypost.runtime.routing import RouteLoop
+from waypost.runtime.shares import NOBODY, CriticalPlace, Shares
 from waypost.runtime.shares import TOPIC as SHARDS_TOPIC
-from waypost.runtime.shares import Shares
 from waypost.runtime.ticker import Rest, Ticker, every
 from waypost.runtime.worker_slots import WorkerSlots, WorkerState
 from waypost.telemetry import Event, Metric
@@ -59,6 +59,7 @@ class WorkerIdentity(Struct, frozen=True):
     """The reason why the store cannot take writes, None while it can."""
     roles: frozenset[Role] = frozenset(Role)
     """The roles that it has."""
+    critical: CriticalPlace = NOBODY
 
 
 class Worker:
@@ -75,12 +76,18 @@ class Worker:
         self._parked = ParkedWork(context.gates, duty_context.work, context.routing.conditions)
         self._backlog = backlog
         self._delivers = not place.roles.isdisjoint((Role.WORKER, Role.DELIVERER))
-        self._lanes = {lane: LaneLoop(lane, context) for lane in Lane}
+        lanes = (Lane.CRITICAL,) if place.critical.is_here else tuple(Lane)
+        self._lanes = {lane: LaneLoop(lane, context) for lane in lanes}
         self._loops: list[LeaseLoop] = list(self._lanes.values()) if self._delivers else []
         if context.routes is not None and Role.ROUTER in place.roles:
-            self._loops += [RouteLoop(lane, context, context.routes) for lane in Lane]
+            self._loops += [RouteLoop(lane, context, context.routes) for lane in lanes]
         self._releasing = Releasing(context, duty_context.work, self._parked, self._loops, duty_context.quiet_until)
-        self._shares = Shares(place.ownership, place.worker_slots, place.peers, context.telemetry, self._shards_came)
+        self._shares = Shares(
+            place.ownership, place.worker_slots, place.peers, context.telemetry, self._shards_came, place.critical
+        )
+        for loop in self._loops:
+            if loop.lane is Lane.CRITICAL:
+                loop.is_elsewhere = lambda: self._shares.leaves_critical
         self._duties = Duties(context, duty_context, place.ownership, self._expanded)
         self._nobody_delivers = False
         self._is_known = False

@@ -13,17 +13,16 @@ import pytest
 from tests.adapters.sql.conftest import OpenStore, WallClock
 from tests.amending import withdraw
 from tests.contract.bench import APP, OTHER_APP, notification, sent, targets
-from waypost.domain.ids import SHARDS, AppId, NotificationId
+from waypost.domain.ids import AppId, NotificationId
 from waypost.domain.notification import Lane
 from waypost.domain.time import Instant
 from waypost.ports.work import NewNotification, Settled
 from waypost.stores.sql import lease
 from waypost.stores.sql.connection import SqliteConnection, connect
 from waypost.stores.sql.lease import FreshTail
+from waypost.stores.sql.units import WHOLE
 
 pytestmark = pytest.mark.asyncio
-
-ALL = frozenset(range(SHARDS))
 
 
 class _Rows(list[Any]):
@@ -82,7 +81,7 @@ async def test_what_is_accepted_between_two_reads_is_found_by_the_next_look(
         asyncio.run_coroutine_threadsafe(store.work.accept([NewNotification(second)]), loop).result()
 
     tail = FreshTail()
-    tail.start_over(ALL)
+    tail.start_over(WHOLE)
     with contextlib.closing(connect(tmp_path / "a.db", read_only=True)) as connection:
         interrupted = _Interrupted(connection, statement, nth, accept)
         found = await asyncio.to_thread(_found, tail, interrupted)

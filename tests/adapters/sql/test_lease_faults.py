@@ -59,7 +59,7 @@ async def test_what_was_leased_of_one_app_before_the_read_of_the_next_failed_is_
     made = [notification(now, app=app) for app in (APP, APP, OTHER_APP)]
     await store.work.accept([NewNotification(each) for each in made])
     await _lease_on_a_failing_disk(store, nth=2)
-    assert store.work.busy_shards() == set()
+    assert store.work.busy_units() == set()
     found = [item.notification for item in (await _lease(store)).items]
     assert [each.id for each in found if each.app == APP] == [each.id for each in made[:2]]
     assert [each.id for each in found if each.app == OTHER_APP] == [made[2].id]

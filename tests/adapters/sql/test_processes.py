@@ -49,9 +49,9 @@ async def test_a_shard_is_handed_over_when_nothing_of_it_is_held(
     here.work.stop_leasing([shard])
     await here.work.accept([NewNotification(second)])
     assert (await here.work.lease(Lane.NORMAL, 10, NOW)).items == ()
-    assert here.work.busy_shards() == {shard}
+    assert here.work.busy_units() == {shard}
     await here.work.settle(lease, [Settled(first, (sent(0, NOW),), targets(1))])
-    assert here.work.busy_shards() == set()
+    assert here.work.busy_units() == set()
     await here.shards.release([shard])
     assert await there.do("acquire", wanted=SHARDS) == [shard]
     assert await there.do("lease", n=10) == [second.id.hex()]

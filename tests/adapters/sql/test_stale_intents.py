@@ -29,7 +29,7 @@ async def test_the_target_of_a_stale_intent_is_leased_again(tmp_path: Path, open
     assert await store.work.settle(lease, [Settled(made, targets=targets(1))]) == []
     other = (Target(0, DeviceId("another"), Channel("apns")),)
     assert await store.work.settle(lease, [Settled(made, (intent(0, now),), other)]) == [Stale(made.id, 0, 1)]
-    assert store.work.busy_shards() == set()
+    assert store.work.busy_units() == set()
     assert await store.work.promote_due(later(now, MINUTE_MS), 10) == 1
 
 

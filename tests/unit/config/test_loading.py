@@ -270,6 +270,19 @@ def test_only_a_stack_that_keeps_what_is_handed_over_has_a_queue_for_it(tmp_path
         assert str(wrong).startswith("handoff: `queue` is of PostgreSQL alone")
 
 
+def test_a_critical_worker_takes_requests_and_its_lane_and_does_nothing_else(tmp_path: Path) -> None:
+    asked = f"{EXAMPLE}critical_worker: true\ngrpc: {{listen: 127.0.0.1:8081}}\n"
+    config = read(tmp_path, f"{asked}workers: 2")
+    apart = config.of_critical_worker()
+    assert (config.has_critical_worker, apart.does()) == (True, frozenset({Role.API, Role.GATEWAY, Role.WORKER}))
+    assert (apart.grpc.listen, apart.apps) == (None, config.apps)
+    assert not read(tmp_path, f"{asked}workers: 1").has_critical_worker
+    assert not read(tmp_path, f"{asked}workers: 2\nroles: [api]").has_critical_worker
+    assert refusal(tmp_path, f"{asked}workers: {MAX_WORKERS}").path == "workers"
+    log = f"{asked}workers: 2\nstack: log\nkafka: {{bootstrap: '127.0.0.1:9092'}}"
+    assert refusal(tmp_path, log).path == "critical_worker"
+
+
 def test_what_a_broker_once_carried_is_refused_with_what_to_write_instead(tmp_path: Path) -> None:
     assert "outbox.to" in str(refusal(tmp_path, f"{POSTGRES}stack: relayed"))
     assert "outbox: {to: redis}" in str(refusal(tmp_path, f"{POSTGRES}broker: kafka"))

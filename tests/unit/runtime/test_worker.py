@@ -21,6 +21,7 @@ from tests.unit.runtime.bench import APNS, APP, LaneBench, until
 from waypost.domain.backlog import Backlog, Full
 from waypost.domain.breaker import BreakerState
 from waypost.domain.channel import Channel
+from waypost.domain.content import Urgency
 from waypost.domain.ids import SHARDS, AppId, NotificationId, UserId
 from waypost.domain.notification import Lane
 from waypost.domain.outcome import CredentialRejected, Taken
@@ -29,14 +30,17 @@ from waypost.domain.time import HOUR_MS, Instant, later
 from waypost.ports.changes import Changes
 from waypost.ports.erasure import Erasure
 from waypost.ports.lifecycle import Lifecycle
+from waypost.ports.ownership import CriticalMoved, CriticalPart
 from waypost.ports.work import Lease
 from waypost.runtime import ending as ending_module
 from waypost.runtime import worker as worker_module
 from waypost.runtime.duties import DutyContext
 from waypost.runtime.peers import NoPeers
-from waypost.runtime.roles import Role
+from waypost.runtime.roles import CRITICAL_ROLES, Role
+from waypost.runtime.shares import NOBODY, CriticalPlace
 from waypost.runtime.timer import TimerSettings
 from waypost.runtime.worker import Worker, WorkerIdentity
+from waypost.runtime.worker_slots import WorkerState
 from waypost.telemetry import Metric, Silent
 
 pytestmark = pytest.mark.asyncio
@@ -82,6 +86,10 @@ class OwnsAll:
     def offered(self) -> int:
         """As many as were offered."""
         return self.given
+
+    async def claim_critical(self, part: CriticalPart) -> CriticalMoved:
+        """It comes with the shards."""
+        return CriticalMoved(0, 0)
 
     async def take_role(self, name: str) -> bool:
         """It has every role."""
@@ -134,10 +142,14 @@ async def at_work(
     backlog_limit: int = 1_000,
     timer: TimerSettings | None = None,
     changes: Changes | None = None,
+    *,
+    critical: CriticalPlace = NOBODY,
 ) -> AsyncIterator[Worker]:
     """A worker from its start to its drain."""
     bench.made = msgspec.structs.replace(bench.context(), timer=timer or TimerSettings())
-    place = WorkerIdentity(0, bench.worker_slots, NoPeers(), ownership or OwnsAll(), lambda: None, frozenset(roles))
+    owned, does = ownership or OwnsAll(), frozenset(roles)
+    slot = critical.slot if critical.is_here and critical.slot is not None else 0
+    place = WorkerIdentity(slot, bench.worker_slots, NoPeers(), owned, lambda: None, does, critical)
 
     async def nothing_to_record() -> bool:
         return False
@@ -454,3 +466,38 @@ async def test_what_waits_of_an_app_is_found_and_refused_above_its_share(bench: 
             await bench.accept("ann")
         await until(lambda: worker.backlog.full(Lane.NORMAL, APP) is Full.APP)
         assert worker.backlog.full(Lane.NORMAL, AppId("other")) is None
+
+
+@pytest.mark.parametrize("is_here", [True, False])
+async def test_a_critical_worker_carries_its_lane_alone_and_the_others_all_but_that(
+    bench: LaneBench, monkeypatch: pytest.MonkeyPatch, is_here: bool
+) -> None:
+    """Where any process leases anything, what they ask for is all that parts them."""
+    asked: list[Lane] = []
+    lease = bench.work.lease
+
+    async def noted(lane: Lane, n: int, until: Instant) -> Lease:
+        asked.append(lane)
+        return await lease(lane, n, until)
+
+    bench.worker_slots.beat(0 if is_here else 1, WorkerState.READY, 0.0)
+    roles: Iterable[Role] = CRITICAL_ROLES if is_here else Role
+    ownership = OwnsAll()
+    async with at_work(bench, roles=roles, ownership=ownership, critical=CriticalPlace(1, is_here)) as worker:
+        await until(lambda: worker._shares._has_joined if is_here else worker._shares.leaves_critical)
+        monkeypatch.setattr(bench.work, "lease", noted)
+        for lane in Lane:
+            worker.wake(lane)
+        await until(lambda: all(loop.is_idle for loop in worker._loops))
+        assert set(asked) == ({Lane.CRITICAL} if is_here else set(Lane) - {Lane.CRITICAL})
+        assert ownership.asked == (set() if is_here else ownership.asked)
+
+
+async def test_a_worker_sends_what_is_critical_from_when_the_critical_worker_is_gone(bench: LaneBench) -> None:
+    await bench.register("ann", Channel("apns"))
+    bench.worker_slots.beat(1, WorkerState.READY, 0.0)
+    async with at_work(bench, critical=CriticalPlace(1)) as worker:
+        await until(lambda: worker._shares.leaves_critical)
+        told = await bench.accept("ann", urgency=Urgency.CRITICAL)
+        bench.worker_slots.bury(1)
+        await until(lambda: bench.statuses(told) == {Channel("apns"): DeliveryStatus.SENT})

@@ -31,17 +31,19 @@ from waypost.domain.amendment import (
 )
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import SHARDS, AppId, NotificationId
+from waypost.domain.notification import Lane
 from waypost.ports.peers import Peers
 from waypost.stores.sql.amend import AMEND, CLOSE, Answers, TakeBack, older, order_of
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Connection
-from waypost.stores.sql.engine import Locks
+from waypost.stores.sql.engine import Locks, owned_units
 from waypost.stores.sql.lease_table import LeaseTable
 from waypost.stores.sql.rows import select_in
+from waypost.stores.sql.units import unit_of
 
 _ASKED = "amend"
 _ANSWERED = "amended"
-_FIND = "SELECT id, shard, app, status FROM notification WHERE id IN ({keys})"
+_FIND = "SELECT id, shard, app, status, lane FROM notification WHERE id IN ({keys})"
 
 _PER_QUESTION = 20
 """The most amendments a message: in base64 they take two thirds of the largest there is (NotifyPeers)."""
@@ -57,14 +59,14 @@ _Given = dict[int, Amended]
 class _Place(Struct, frozen=True):
     """The place of a notification."""
 
-    shard: int
-    """The shard; of the log's, the one that its user would be in: by that its waits are leased."""
+    unit: int
+    """The unit; of the log's, the one that its user would be in: by that its waits are leased."""
     is_final: bool
 
     @property
     def owner(self) -> int | None:
-        """The shard whose owner decides; None where whoever is asked does."""
-        return None if self.is_final else self.shard
+        """The unit whose owner decides; None where whoever is asked does."""
+        return None if self.is_final else self.unit
 
 
 _Places = Mapping[int, _Place]
@@ -120,7 +122,7 @@ class Amendments:
         self._asked: dict[bytes, _Asked] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._deciding: Counter[int] = Counter()
-        """The number of decisions that are being written, by shard."""
+        """The number of decisions that are being written, by unit."""
         if peers is not None:
             peers.on(_ASKED, self._on_question)
             peers.on(_ANSWERED, self._on_answer)
@@ -144,11 +146,10 @@ class Amendments:
 
         Between looking at what is owned and the order there is no pause, and from the order on the shards stay.
         """
-        owned = self._shards.owned
-        asked_for = {place.shard for place in places.values() if not place.is_final}
-        borrowed = await self._shards.borrow(asked_for - owned)
+        asked_for = {place.unit for place in places.values() if not place.is_final}
+        borrowed = await self._shards.borrow(asked_for - owned_units(self._shards))
         try:
-            decidable: frozenset[int | None] = self._shards.owned | borrowed.shards | {None}
+            decidable: frozenset[int | None] = owned_units(self._shards) | borrowed.units | {None}
             here = {n: place for n, place in places.items() if place.owner in decidable}
             answers = await self._decide(wanted, here)
         finally:
@@ -161,12 +162,12 @@ class Amendments:
         ids = list(dict.fromkeys(each.id for each in wanted.values()))
         rows = await self._database.read_to_lease(lambda connection: list(select_in(connection, _FIND, ids)))
         found: dict[tuple[NotificationId, AppId], _Place] = {
-            (row[0], row[2]): _Place(row[1] % SHARDS, row[3] != "pending") for row in rows
+            (row[0], row[2]): _Place(unit_of(Lane(row[4]), row[1] % SHARDS), row[3] != "pending") for row in rows
         }
         return {n: found[key] for n, each in wanted.items() if (key := (each.id, each.app)) in found}
 
-    def busy_shards(self) -> set[int]:
-        """Return the shards of which an amendment is being written."""
+    def busy_units(self) -> set[int]:
+        """Return the units of which an amendment is being written."""
         return set(self._deciding)
 
     async def _decide(self, wanted: _Wanted, places: _Places) -> _Given:
@@ -180,18 +181,18 @@ class Amendments:
         orders = [order_of(each, self._lease_table.held_of(each.id)) for each in deciding.values()]
         future = self._database.commits.submit(AMEND, orders, len(orders))
         forgotten = [each for each in deciding.values() if self._lease_table.block(each.id)]
-        shards = Counter(place.shard for place in places.values())
-        self._deciding.update(shards)
-        future.add_done_callback(partial(self._decided, list(deciding.values()), shards))
+        units = Counter(place.unit for place in places.values())
+        self._deciding.update(units)
+        future.add_done_callback(partial(self._decided, list(deciding.values()), units))
         if any(isinstance(each, Confirm | Recover | Reschedule) for each in forgotten):
             future.add_done_callback(lambda _: self._look_again())
         decided = zip(deciding, await asyncio.shield(future), strict=True)
         return {n: answer for n, answer in decided if answer is not None}
 
     def _decided(
-        self, deciding: Sequence[SingleAmendment], shards: Counter[int], future: asyncio.Future[Answers]
+        self, deciding: Sequence[SingleAmendment], units: Counter[int], future: asyncio.Future[Answers]
     ) -> None:
-        self._deciding -= shards
+        self._deciding -= units
         for each in deciding:
             self._lease_table.unblock(each.id)
         if future.cancelled() or future.exception() is not None:
@@ -242,7 +243,8 @@ class Amendments:
         try:
             wanted = dict(question.wanted)
             places = await self._places_of(wanted)
-            mine = {n: place for n, place in places.items() if place.shard in self._shards.owned}
+            owned = owned_units(self._shards)
+            mine = {n: place for n, place in places.items() if place.unit in owned}
             if not mine:
                 return
             answers = await self._decide(wanted, mine)

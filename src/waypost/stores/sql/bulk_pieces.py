@@ -68,8 +68,8 @@ class Pieces:
         """Tell whether it is a recipient's that is leased here and has no row yet."""
         return notification_id in self._piece_of
 
-    def busy_shards(self) -> set[int]:
-        """Return the shards of pieces of which something is leased."""
+    def busy_units(self) -> set[int]:
+        """Return the units of pieces of which something is leased: those of no critical lane."""
         return {piece.row.shard for piece in self._loaded.values() if piece.held}
 
     def keep(self, shards: Collection[int]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
@@ -17,6 +17,7 @@ from waypost.stores.sql.added import AddedTable
 from waypost.stores.sql.checkup import Checkup
 from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.faults import StoreFault
+from waypost.stores.sql.units import Leasing, critical_of
 
 
 class Months(Struct, frozen=True):
@@ -90,15 +91,15 @@ class Writer(Protocol):
 
 
 class Borrowed(Protocol):
-    """The shards without an owner that are held while something is decided about them."""
+    """The units without an owner that are held while something is decided about them."""
 
     @property
-    def shards(self) -> frozenset[int]:
-        """The shards that could be had."""
+    def units(self) -> frozenset[int]:
+        """The units that could be had."""
         ...
 
     async def give_back(self) -> None:
-        """Release the shards."""
+        """Release them."""
         ...
 
 
@@ -111,8 +112,13 @@ class Locks(Protocol):
         ...
 
     @property
+    def critical(self) -> frozenset[int]:
+        """The shards whose critical lane is this process's: those it owns, where that lane is not owned apart."""
+        ...
+
+    @property
     def version(self) -> int:
-        """The version of ``owned``: it changes whenever that does."""
+        """The version of ``owned`` and ``critical``: it changes whenever one of them does."""
         ...
 
     async def attend(self) -> None:
@@ -127,8 +133,16 @@ class Locks(Protocol):
         """Let other processes have *shards*; nothing of them may be held any more."""
         ...
 
-    async def borrow(self, shards: Iterable[int]) -> Borrowed:
-        """Take those of *shards* that nobody owns, for a moment."""
+    async def acquire_critical(self, shards: Iterable[int]) -> Sequence[int]:
+        """Take the critical lane of those of *shards* where it is free; return those taken now."""
+        ...
+
+    async def release_critical(self, shards: Collection[int]) -> None:
+        """Let other processes have the critical lane of *shards*; nothing of it may be held any more."""
+        ...
+
+    async def borrow(self, units: Iterable[int]) -> Borrowed:
+        """Take those of *units* (units.py) that nobody owns, for a moment."""
         ...
 
     async def take_role(self, name: str) -> bool:
@@ -146,6 +160,11 @@ class Locks(Protocol):
     async def close(self) -> None:
         """Release and close everything."""
         ...
+
+
+def owned_units(locks: Locks) -> frozenset[int]:
+    """Return the units (units.py) of a process."""
+    return locks.owned | critical_of(locks.critical)
 
 
 Fence = Callable[[Connection], frozenset[int] | None]
@@ -170,7 +189,7 @@ class Tail(Protocol):
         """Write, in a transaction that accepts, what the tails of other processes need to find these."""
         ...
 
-    def start_over(self, shards: frozenset[int], /) -> None:
+    def start_over(self, leasing: Leasing, /) -> None:
         """Begin at the first open row, with these shards."""
         ...
 

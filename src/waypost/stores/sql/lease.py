@@ -18,6 +18,7 @@ from waypost.domain.time import Instant
 from waypost.ports.work import NewNotification, WorkItem
 from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.rows import NOTIFICATION, NOTIFICATION_WIDTH, notification_of
+from waypost.stores.sql.units import Leasing
 
 _HEAD = "SELECT value FROM sequence WHERE name = 'notification'"
 _NEXT_APP = (
@@ -61,18 +62,18 @@ class FreshTail:
         self._cursors: dict[tuple[Lane, AppId], int] = {}
         self._apps: dict[Lane, set[AppId]] = {lane: set() for lane in Lane}
         self._seen: dict[Lane, int] = {}
-        self._read = READ
-        self._depth = _DEPTH
+        self._read = dict.fromkeys(Lane, READ)
+        self._depth = dict.fromkeys(Lane, _DEPTH)
 
     def note(self, connection: Connection, arrivals: Sequence[NewNotification], numbers: Sequence[int]) -> None:
         """Ignore arrivals: their numbers are in the order of commits, that is all that is needed."""
 
-    def start_over(self, shards: frozenset[int]) -> None:
+    def start_over(self, leasing: Leasing) -> None:
         """Begin at the first open row, with these shards."""
         self._cursors.clear()
         self._seen.clear()
-        self._read = READ.format(shards=in_shards(shards))
-        self._depth = _DEPTH.format(shards=in_shards(shards))
+        self._read = {lane: READ.format(shards=in_shards(leasing.of(lane))) for lane in Lane}
+        self._depth = {lane: _DEPTH.format(shards=in_shards(leasing.of(lane))) for lane in Lane}
 
     def apps(self, connection: Connection, lane: Lane) -> set[AppId]:
         """Return the apps that may have fresh rows of *lane* after their cursors."""
@@ -91,7 +92,7 @@ class FreshTail:
             head: int = connection.execute(_HEAD).fetchone()[0]
             asked = n - len(found)
             cursor = self._cursors.get((lane, app), 0)
-            rows = connection.execute(self._read, (lane, app, cursor, asked)).fetchall()
+            rows = connection.execute(self._read[lane], (lane, app, cursor, asked)).fetchall()
             free = (row for row in rows if not is_taken(row[0]))
             found += [(WorkItem(notification_of(row), None), row[NOTIFICATION_WIDTH + 1]) for row in free]
             if len(rows) == asked:
@@ -104,7 +105,7 @@ class FreshTail:
 
     def depth(self, connection: Connection, lane: Lane, most: int) -> int:
         """Count the fresh rows, leased or not, up to *most*."""
-        row: tuple[int] = connection.execute(self._depth, (lane, most)).fetchone()
+        row: tuple[int] = connection.execute(self._depth[lane], (lane, most)).fetchone()
         return row[0]
 
     def place(self, connection: Connection) -> str:
@@ -114,6 +115,14 @@ class FreshTail:
     def oldest(self, connection: Connection) -> dict[tuple[Lane, AppId], Instant]:
         """See Tail."""
         return oldest_fresh(connection)
+
+
+def in_leasing(leasing: Leasing) -> str:
+    """Build the condition that a row, of any lane, is leased from."""
+    if leasing.critical == leasing.others:
+        return in_shards(leasing.others)
+    critical, others = (in_shards(shards).removeprefix(" AND ") for shards in (leasing.critical, leasing.others))
+    return f" AND CASE lane WHEN '{Lane.CRITICAL}' THEN {critical} ELSE {others} END"
 
 
 def open_in(connection: Connection, lane: Lane) -> int:

@@ -16,6 +16,7 @@ from waypost.domain.ids import AppId, NotificationId, shard_of
 from waypost.domain.notification import Lane, Notification
 from waypost.domain.settlement import Intent, Unstarted
 from waypost.ports.work import Settled, WorkItem
+from waypost.stores.sql.units import Leasing, unit_of
 
 
 class _HeldTarget:
@@ -33,10 +34,10 @@ class _HeldTarget:
 class _Held:
     """The leased parts of one notification: the whole of it (by which lease) or some targets."""
 
-    __slots__ = ("shard", "targets", "whole")
+    __slots__ = ("targets", "unit", "whole")
 
-    def __init__(self, shard: int) -> None:
-        self.shard = shard
+    def __init__(self, unit: int) -> None:
+        self.unit = unit
         self.whole: int | None = None
         self.targets: dict[int, _HeldTarget] = {}
 
@@ -79,14 +80,14 @@ class LeaseTable:
         held = self._held.get(notification_id)
         return LeasedTargets() if held is None else LeasedTargets(held.whole is not None, frozenset(held.targets))
 
-    def shard_of(self, notification_id: NotificationId) -> int | None:
-        """Return the shard of a notification of which something is leased."""
+    def unit_of(self, notification_id: NotificationId) -> int | None:
+        """Return the unit of a notification of which something is leased."""
         held = self._held.get(notification_id)
-        return None if held is None else held.shard
+        return None if held is None else held.unit
 
-    def busy_shards(self) -> set[int]:
-        """Return the shards of which something is leased."""
-        return {held.shard for held in self._held.values()}
+    def busy_units(self) -> set[int]:
+        """Return the units (units.py) of which something is leased."""
+        return {held.unit for held in self._held.values()}
 
     # Released work
 
@@ -140,14 +141,15 @@ class LeaseTable:
             self._ready.pop(notification_id, None)
         return left
 
-    def drop_ready(self, keep: frozenset[int]) -> None:
+    def drop_ready(self, keep: Leasing) -> None:
         """Forget released work of all shards but *keep*: their owner releases it again."""
         for queues in self._queues.values():
             for app, queue in queues.items():
                 queues[app] = deque(item for item in queue if self._kept(item, keep))
 
-    def _kept(self, item: WorkItem, keep: frozenset[int]) -> bool:
-        if shard_of(item.notification.app, item.notification.user_id) in keep:
+    def _kept(self, item: WorkItem, keep: Leasing) -> bool:
+        notification = item.notification
+        if shard_of(notification.app, notification.user_id) in keep.of(notification.lane):
             return True
         self._ready.pop(item.notification.id, None)
         self._from_tail[item.notification.lane].discard(item.notification.id)
@@ -164,7 +166,7 @@ class LeaseTable:
         """Lease *item* under *token*."""
         held = self._held.get(item.notification.id)
         if held is None:
-            held = self._held[item.notification.id] = _Held(shard)
+            held = self._held[item.notification.id] = _Held(unit_of(item.notification.lane, shard))
         if item.open_targets is None:
             held.whole = token
         else:

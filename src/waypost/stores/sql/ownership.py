@@ -1,13 +1,57 @@
-"""The shards and roles of this process: ``flock`` on a file for each, and that ownership is the lease."""
+"""The shards and roles of this process: ``flock`` on a file for each, and that ownership is the lease.
+
+    shard-NN      shared by whoever has something of the shard: versions that know one owner a shard want it alone
+    general-NN    the shard, but for its critical lane
+    critical-NN   the critical lane of the shard
+    role-NAME     a role
+
+Who takes a shard takes its critical lane with it where that is free; a process may have that lane alone.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from waypost.domain.ids import SHARDS
+from waypost.stores.sql.units import Leasing, critical_of
+
+_GENERAL = "general"
+_CRITICAL = "critical"
+
+
+class _Held:
+    """The locks of one kind that are held, by shard: each the file of that kind, and a part in the shard's own."""
+
+    def __init__(self, run_dir: Path, kind: str) -> None:
+        self._run_dir = run_dir
+        self._kind = kind
+        self._files: dict[int, tuple[int, int]] = {}
+        self.shards: frozenset[int] = frozenset()
+
+    def take(self, shard: int) -> bool:
+        """Take *shard*, unless it is held here or elsewhere."""
+        if shard in self._files:
+            return False
+        own = lock(self._run_dir / f"{self._kind}-{shard:02}", fcntl.LOCK_EX)
+        if own is None:
+            return False
+        part = lock(self._run_dir / f"shard-{shard:02}", fcntl.LOCK_SH)
+        if part is None:
+            os.close(own)
+            return False
+        self._files[shard] = own, part
+        self.shards = frozenset(self._files)
+        return True
+
+    def release(self, shards: Iterable[int]) -> None:
+        """Let others have *shards*."""
+        for shard in shards:
+            for file in self._files.pop(shard):
+                os.close(file)
+        self.shards = frozenset(self._files)
 
 
 class Shards:
@@ -15,15 +59,21 @@ class Shards:
 
     def __init__(self, run_dir: Path) -> None:
         self._run_dir = run_dir
-        self._locks: dict[int, int] = {}
+        self._general = _Held(run_dir, _GENERAL)
+        self._critical = _Held(run_dir, _CRITICAL)
         self._roles: dict[str, int] = {}
         self.version = 0
-        """The version of ``owned``: it changes whenever that does."""
+        """The version of ``owned`` and ``critical``: it changes whenever one of them does."""
 
     @property
     def owned(self) -> frozenset[int]:
         """The shards that are this process's."""
-        return frozenset(self._locks)
+        return self._general.shards
+
+    @property
+    def critical(self) -> frozenset[int]:
+        """The shards whose critical lane is this process's."""
+        return self._critical.shards
 
     async def attend(self) -> None:
         """Do nothing: processes of this machine need not be looked for."""
@@ -36,9 +86,10 @@ class Shards:
         start = os.getpid() * 7 % SHARDS
         taken: list[int] = []
         for shard in ((start + step) % SHARDS for step in range(SHARDS)):
-            if len(self._locks) >= wanted:
+            if len(self.owned) >= wanted:
                 break
-            if shard not in self._locks and self._take(shard):
+            if self._general.take(shard):
+                self._critical.take(shard)
                 taken.append(shard)
         if taken:
             self.version += 1
@@ -47,18 +98,36 @@ class Shards:
     async def release(self, shards: Iterable[int]) -> None:
         """Let other processes have *shards*; nothing of them may be held any more."""
         for shard in shards:
-            os.close(self._locks.pop(shard))
+            self._general.release([shard])
             self.version += 1
 
-    async def borrow(self, shards: Iterable[int]) -> Borrowed:
-        """Take those of *shards* that nobody owns, for a moment."""
-        locks = {shard: self._lock(f"shard-{shard:02}") for shard in shards if shard not in self._locks}
-        return Borrowed({shard: lock for shard, lock in locks.items() if lock is not None})
+    async def acquire_critical(self, shards: Iterable[int]) -> list[int]:
+        """Take the critical lane of those of *shards* where it is free; those taken now."""
+        taken = [shard for shard in shards if self._critical.take(shard)]
+        if taken:
+            self.version += 1
+        return taken
+
+    async def release_critical(self, shards: Collection[int]) -> None:
+        """Let other processes have the critical lane of *shards*; nothing of it may be held any more."""
+        if shards:
+            self._critical.release(shards)
+            self.version += 1
+
+    async def borrow(self, units: Iterable[int]) -> Borrowed:
+        """Take those of *units* that nobody owns, for a moment."""
+        wanted = Leasing.of_units(units)
+        general, critical = _Held(self._run_dir, _GENERAL), _Held(self._run_dir, _CRITICAL)
+        for shard in wanted.others:
+            general.take(shard)
+        for shard in wanted.critical:
+            critical.take(shard)
+        return Borrowed(general, critical)
 
     async def take_role(self, name: str) -> bool:
         """Own *name*, now or still."""
-        if name not in self._roles and (lock := self._lock(f"role-{name}")) is not None:
-            self._roles[name] = lock
+        if name not in self._roles and (file := lock(self._run_dir / f"role-{name}", fcntl.LOCK_EX)) is not None:
+            self._roles[name] = file
         return name in self._roles
 
     def sharers(self) -> None:
@@ -69,40 +138,37 @@ class Shards:
 
     async def close(self) -> None:
         """Release everything."""
-        await self.release(list(self._locks))
+        self._general.release(self.owned)
+        self._critical.release(self.critical)
+        self.version += 1
         while self._roles:
             os.close(self._roles.popitem()[1])
 
-    def _take(self, shard: int) -> bool:
-        lock = self._lock(f"shard-{shard:02}")
-        if lock is None:
-            return False
-        self._locks[shard] = lock
-        return True
-
-    def _lock(self, name: str) -> int | None:
-        descriptor = os.open(self._run_dir / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
-        return descriptor
-
 
 class Borrowed:
-    """The shards without an owner that are held while something is decided about them."""
+    """The units without an owner that are held while something is decided about them."""
 
-    def __init__(self, locks: dict[int, int]) -> None:
-        self._locks = locks
+    def __init__(self, general: _Held, critical: _Held) -> None:
+        self._general = general
+        self._critical = critical
 
     @property
-    def shards(self) -> frozenset[int]:
-        """The shards that could be had."""
-        return frozenset(self._locks)
+    def units(self) -> frozenset[int]:
+        """The units that could be had."""
+        return self._general.shards | critical_of(self._critical.shards)
 
     async def give_back(self) -> None:
-        """Release the shards."""
-        for lock in self._locks.values():
-            os.close(lock)
-        self._locks.clear()
+        """Release them."""
+        self._general.release(self._general.shards)
+        self._critical.release(self._critical.shards)
+
+
+def lock(path: Path, how: int) -> int | None:
+    """Lock the file at *path*, which is made where it is missing; None where another has it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor

@@ -27,7 +27,7 @@ from waypost.domain.turns import in_turns, turn_after
 from waypost.ports.work import Settled, WorkItem
 from waypost.stores.sql.amend import TakeBack
 from waypost.stores.sql.driver import Connection
-from waypost.stores.sql.lease import in_shards
+from waypost.stores.sql.lease import in_leasing, in_shards
 from waypost.stores.sql.rows import (
     NOTIFICATION,
     NOTIFICATION_STATUSES,
@@ -38,6 +38,7 @@ from waypost.stores.sql.rows import (
     receipt_of,
     select_in,
 )
+from waypost.stores.sql.units import Leasing
 
 _PAGE = 512
 
@@ -118,9 +119,9 @@ class Room(Struct, frozen=True):
 
 
 class PromotionRequest(Struct, frozen=True):
-    """A request for at most *n* due entries of *shards*, and what *lifted* allows of those parked by condition."""
+    """A request for at most *n* due entries of *leasing*, and what *lifted* allows of those parked by condition."""
 
-    shards: frozenset[int]
+    leasing: Leasing
     now: Instant
     n: int
     rooms: Mapping[Lane, Room]
@@ -176,7 +177,6 @@ class _Search:
         self.last: dict[Lane, AppId] = {}
         self._connection = connection
         self._wanted = wanted
-        self._shards = in_shards(wanted.shards)
         self._left = wanted.n
         for lane, room in wanted.rooms.items():
             self._take(self._due(lane, room))
@@ -205,16 +205,19 @@ class _Search:
 
     def _of_lane(self, lane: Lane) -> Iterator[_Key]:
         asked = (lane, self._wanted.now)
-        yield from self._free((key[3], None) for key in self._pages(_WHOLE, asked, _BEFORE_ROWS))
-        yield from self._free((key[2], key[3]) for key in self._pages(_DUE, asked, _BEFORE_TARGETS))
+        where = in_shards(self._wanted.leasing.of(lane))
+        yield from self._free((key[3], None) for key in self._pages(_WHOLE, where, asked, _BEFORE_ROWS))
+        yield from self._free((key[2], key[3]) for key in self._pages(_DUE, where, asked, _BEFORE_TARGETS))
 
     def _of_app(self, lane: Lane, app: AppId) -> Iterator[_Key]:
         asked = (lane, app, self._wanted.now)
-        yield from self._free((key[3], None) for key in self._pages(_WHOLE_OF_APP, asked, _BEFORE_ROWS))
-        yield from self._free((key[2], key[3]) for key in self._pages(_DUE_OF_APP, asked, _BEFORE_TARGETS))
+        where = in_shards(self._wanted.leasing.of(lane))
+        yield from self._free((key[3], None) for key in self._pages(_WHOLE_OF_APP, where, asked, _BEFORE_ROWS))
+        yield from self._free((key[2], key[3]) for key in self._pages(_DUE_OF_APP, where, asked, _BEFORE_TARGETS))
 
     def _parked(self, condition: str) -> Iterator[_Key]:
-        return self._free((key[2], key[3]) for key in self._pages(_LIFTED, (condition,), _BEFORE_TARGETS))
+        where = in_leasing(self._wanted.leasing)
+        return self._free((key[2], key[3]) for key in self._pages(_LIFTED, where, (condition,), _BEFORE_TARGETS))
 
     def _free(self, keys: Iterable[_Key]) -> Iterator[_Key]:
         """Yield those that nobody has, and that are not found yet."""
@@ -222,10 +225,10 @@ class _Search:
             if part not in self.found.get(notification_id, ()) and not self._wanted.is_taken(notification_id, part):
                 yield notification_id, part
 
-    def _pages(self, sql: str, asked: tuple[Any, ...], before: tuple[Any, ...]) -> Iterator[Any]:
+    def _pages(self, sql: str, where: str, asked: tuple[Any, ...], before: tuple[Any, ...]) -> Iterator[Any]:
         """Yield the keys of an index from where work begins, page by page; *before* all of that moment."""
         key: tuple[Any, ...] = (self._wanted.since, *before)
-        width, sql = len(key), sql.format(shards=self._shards)
+        width, sql = len(key), sql.format(shards=where)
         while True:
             rows = self._connection.execute(sql, (*asked, *key, _PAGE)).fetchall()
             yield from rows

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from waypost.domain.ids import SHARDS
+from waypost.domain.notification import Lane
+from waypost.ports.ownership import CriticalMoved, CriticalPart
 from waypost.stores.sql.engine import Locks
+from waypost.stores.sql.units import critical_of, unit_of
 from waypost.stores.sql.work import SqlWork
+
+_ALL = frozenset(range(SHARDS))
 
 
 class SqlOwnership:
@@ -43,13 +49,30 @@ class SqlOwnership:
     async def hand_over(self) -> int:
         """Release the offered shards that hold no leased item."""
         self._offered &= self._locks.owned
-        free = self._offered - self._work.busy_shards()
+        free = self._offered - self._work.busy_units()
         self._offered -= free
         try:
             await self._locks.release(free)
         finally:
             self._work.lease_again(free)
         return len(free)
+
+    async def claim_critical(self, part: CriticalPart) -> CriticalMoved:
+        """Go for *part* of the critical lane."""
+        held = self._locks.critical
+        wanted = {
+            CriticalPart.ALL: _ALL,
+            CriticalPart.OWN: self._locks.owned - self._offered,
+            CriticalPart.NONE: frozenset[int](),
+        }[part]
+        self._work.lease_again(critical_of(held & wanted))
+        self._work.stop_leasing(critical_of(held - wanted))
+        busy = self._work.busy_units()
+        free = [shard for shard in held - wanted if unit_of(Lane.CRITICAL, shard) not in busy]
+        await self._locks.release_critical(free)
+        self._work.lease_again(critical_of(free))
+        taken = await self._locks.acquire_critical(wanted - held)
+        return CriticalMoved(len(taken), len(free))
 
     def offered(self) -> int:
         """Count the offered shards that are still held."""

@@ -27,7 +27,7 @@ from waypost.stores.sql.bulk_pieces import Pieces, running_jobs
 from waypost.stores.sql.bulk_settle import SETTLE_RECIPIENTS, PieceSettled
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.due_from import DueFrom
-from waypost.stores.sql.engine import Locks
+from waypost.stores.sql.engine import Locks, owned_units
 from waypost.stores.sql.fresh_from import FreshFrom
 from waypost.stores.sql.lease import open_in
 from waypost.stores.sql.lease_table import LeaseTable
@@ -37,6 +37,7 @@ from waypost.stores.sql.promote import DueWork, PromotionRequest, Room, find_due
 from waypost.stores.sql.settlements import NO_LEASE, Settlements
 from waypost.stores.sql.state import StoreState
 from waypost.stores.sql.transaction import Transaction
+from waypost.stores.sql.units import Leasing
 
 WORK_TOPIC = "work"
 """The topic told to the other workers after a commit with rows of theirs; the body is lanes, separated by commas."""
@@ -69,14 +70,15 @@ class SqlWork:
         self._left_alone = LeftAlone(database)
         note = self._note_arrivals if database.engine.is_remote else None
         self._accept = accept_kind(database.settings.dedup_partition_h, note)
-        self._settlements = Settlements(database, self._lease_table, self._pieces, lambda: self._leasing)
+        self._settlements = Settlements(database, self._lease_table, self._pieces, lambda: self._leasing.others)
         self._amendments = Amendments(database, shards, peers, self._lease_table, self._look_again)
         self._tokens = itertools.count(NO_LEASE + 1)
         self._last_app: dict[Lane, AppId] = {}
         self._last_due: dict[Lane, AppId] = {}
         self._lanes = deque(Lane)
         self._stopped: frozenset[int] = frozenset()
-        self._leasing: frozenset[int] = frozenset()
+        """The units that are owned, and not leased from any more."""
+        self._leasing = Leasing()
         self._version = _NO_VERSION
         self._reading = asyncio.Lock()
         """What is read of what can be leased is taken in before the next read begins."""
@@ -110,8 +112,8 @@ class SqlWork:
         """See Work; only a process that lost its shards is overtaken."""
         if self._version == self._shards.version:
             return True
-        mine: frozenset[int | None] = self._shards.owned | {None}
-        return all(self._lease_table.shard_of(item.notification.id) in mine for item in lease.items)
+        mine: frozenset[int | None] = owned_units(self._shards) | {None}
+        return all(self._lease_table.unit_of(item.notification.id) in mine for item in lease.items)
 
     async def settle(self, lease: Lease, settled: Sequence[Settled]) -> list[Stale]:
         """See Work."""
@@ -125,16 +127,16 @@ class SqlWork:
         """See Work."""
         async with self._reading:
             self._follow_shards()
-            if not self._leasing:
+            if self._leasing.is_nothing:
                 return 0
-            since = await self._due_from.place(now, records=_RECORDER in self._leasing)
+            since = await self._due_from.place(now, records=_RECORDER in self._leasing.others)
             if lifted or not await self._is_nothing_due(now, since):
                 due = await self._release_due(now, n, lifted, since)
             else:
                 due = None
         if due is not None:
             await self._settlements.end(due)
-        if _RECORDER in self._leasing:
+        if _RECORDER in self._leasing.others:
             await self._fresh_from.record(now)
         return 0 if due is None else due.entries
 
@@ -179,7 +181,7 @@ class SqlWork:
         if rows == _DEPTH_COUNTED:
             return max(rows, await self._database.read(lambda connection: open_in(connection, lane)))
         if lane is Lane.BULK:
-            rows += await read(lambda connection: self._pieces.depth(connection, self._leasing))
+            rows += await read(lambda connection: self._pieces.depth(connection, self._leasing.others))
         return max(0, rows + self._lease_table.ready_beside(lane))
 
     async def backlog(self, now: Instant, counts_from: int) -> Waiting:
@@ -210,20 +212,24 @@ class SqlWork:
     async def recipients_waiting(self) -> int:
         """Count the recipients of running bulk jobs that could be leased here."""
         self._follow_shards()
-        return await self._database.read_to_lease(lambda connection: self._pieces.depth(connection, self._leasing))
+        shards = self._leasing.others
+        return await self._database.read_to_lease(lambda connection: self._pieces.depth(connection, shards))
 
-    def busy_shards(self) -> set[int]:
-        """Return the shards of which something is leased or being withdrawn: not to be handed over yet."""
-        return self._lease_table.busy_shards() | self._amendments.busy_shards() | self._pieces.busy_shards()
+    def busy_units(self) -> set[int]:
+        """Return the units of which something is leased or being withdrawn: not to be handed over yet."""
+        return self._lease_table.busy_units() | self._amendments.busy_units() | self._pieces.busy_units()
 
-    def stop_leasing(self, shards: Collection[int]) -> None:
-        """Stop leasing from *shards*, so that they become free to be handed over."""
-        self._stopped |= frozenset(shards)
-        self._look_again()
+    def stop_leasing(self, units: Collection[int]) -> None:
+        """Stop leasing from *units*, so that they become free to be handed over."""
+        if not self._stopped.issuperset(units):
+            self._stopped |= frozenset(units)
+            self._look_again()
 
-    def lease_again(self, shards: Collection[int]) -> None:
-        """Lease from *shards* again once they are owned: they were released, and may come back."""
-        self._stopped -= frozenset(shards)
+    def lease_again(self, units: Collection[int]) -> None:
+        """Lease from *units* again, now or once they are owned: they were released, and may come back."""
+        if not self._stopped.isdisjoint(units):
+            self._stopped -= frozenset(units)
+            self._look_again()
 
     def _note_arrivals(
         self, transaction: Transaction, arrivals: Sequence[NewNotification], numbers: Sequence[int]
@@ -245,11 +251,11 @@ class SqlWork:
         if self._version == self._shards.version:
             return
         self._version = self._shards.version
-        owned = self._shards.owned
+        owned = owned_units(self._shards)
         self._stopped &= owned
-        self._leasing = owned - self._stopped
+        self._leasing = Leasing.of_units(owned - self._stopped)
         self._lease_table.drop_ready(self._leasing)
-        self._pieces.keep(self._leasing)
+        self._pieces.keep(self._leasing.others)
         self._left_alone.clear()
         self._tail.start_over(self._leasing)
 
@@ -297,7 +303,7 @@ class SqlWork:
             )
         self._follow_shards()  # some may have been handed over meanwhile: their new owner leases their rows
         for item, shard in rows:
-            if item.notification.id not in touched and shard in self._leasing:
+            if item.notification.id not in touched and shard in self._leasing.of(lane):
                 self._lease_table.hold_fresh(item, shard, token)
                 items.append(item)
 
@@ -307,11 +313,11 @@ class SqlWork:
             found = self._pieces.take(await self._database.read_to_lease(running_jobs), n)
             items += found
             n -= len(found)
-            if n == 0 or (read := await self._pieces.load(self._leasing)) is None:
+            if n == 0 or (read := await self._pieces.load(self._leasing.others)) is None:
                 return
             async with self._reading:  # no cursor begins again under a read that still moves it
                 self._follow_shards()
-            if read.row.shard not in self._leasing:
+            if read.row.shard not in self._leasing.others:
                 continue  # its owner reads it
             if read.items:
                 self._pieces.keep_read(read)
@@ -320,10 +326,10 @@ class SqlWork:
                 await asyncio.shield(self._database.commits.submit(SETTLE_RECIPIENTS, done))
 
     def _wake_owners(self, batch: Sequence[NewNotification | Replay]) -> None:
-        owned = self._shards.owned
-        if self._peers is None or len(owned) == SHARDS:
+        mine = Leasing(self._shards.owned, self._shards.critical)
+        if self._peers is None or len(mine.others) == len(mine.critical) == SHARDS:
             return
         arrived = (item.notification for item in batch if isinstance(item, NewNotification))
-        lanes = {one.lane for one in arrived if shard_of(one.app, one.user_id) not in owned}
+        lanes = {one.lane for one in arrived if shard_of(one.app, one.user_id) not in mine.of(one.lane)}
         if lanes:
             self._peers.tell(WORK_TOPIC, ",".join(sorted(lanes)).encode())

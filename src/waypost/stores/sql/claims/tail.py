@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from waypost.domain.ids import SHARDS, AppId
+from waypost.domain.ids import AppId
 from waypost.domain.notification import Lane
 from waypost.stores.sql.claims.lease import CLAIMED, Passed
 from waypost.stores.sql.postgres.tail import ArrivalTail
-
-ALL = frozenset(range(SHARDS))
+from waypost.stores.sql.units import WHOLE
 
 
 class Stand(Struct, frozen=True):
@@ -30,8 +29,9 @@ class ClaimTail(ArrivalTail):
 
     def begin_again(self) -> None:
         """Begin again, passing over nothing: what others were about to claim may not have been claimed."""
-        self.start_over(ALL)
-        self._depth = self._depth.replace("AND seq > floor AND", f"AND seq > floor AND NOT {CLAIMED} AND")
+        self.start_over(WHOLE)
+        unclaimed = f"AND seq > floor AND NOT {CLAIMED} AND"
+        self._depth = {lane: sql.replace("AND seq > floor AND", unclaimed) for lane, sql in self._depth.items()}
 
     def stands(self, lane: Lane) -> list[Stand]:
         """List the apps that may have fresh rows of *lane*, as it was heard last."""

@@ -16,7 +16,7 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
@@ -44,6 +44,7 @@ from waypost.stores.sql.postgres.member_rows import (
     TAKE_THESE,
     place,
 )
+from waypost.stores.sql.units import critical_of
 
 RENEW_S = 2.0
 MARGIN_S = 2.0
@@ -87,6 +88,11 @@ class Membership:
     def owned(self) -> frozenset[int]:
         """See Locks; nothing a margin before the lease ends."""
         return self._shards if _now_s() < self._valid_until_s else frozenset()
+
+    @property
+    def critical(self) -> frozenset[int]:
+        """See Locks: a shard is owned whole."""
+        return self.owned
 
     @property
     def version(self) -> int:
@@ -145,9 +151,9 @@ class Membership:
             self._version += 1
             await self._let_go(gone)
 
-    async def borrow(self, shards: Iterable[int]) -> Borrowed:
-        """See Locks."""
-        wanted = [shard for shard in shards if shard not in self._shards]
+    async def borrow(self, units: Iterable[int]) -> Borrowed:
+        """See Locks; each by its whole shard."""
+        wanted = sorted({unit % SHARDS for unit in units} - self._shards)
         if not wanted:
             return Borrowed(self, frozenset())
 
@@ -161,6 +167,13 @@ class Membership:
             borrowed = await self._run_as_member(take)
             self._borrowed |= borrowed
         return Borrowed(self, borrowed)
+
+    async def acquire_critical(self, shards: Iterable[int]) -> list[int]:
+        """See Locks: it comes with the shard."""
+        return []
+
+    async def release_critical(self, shards: Collection[int]) -> None:
+        """See Locks: it goes with the shard."""
 
     async def give_back(self, shards: frozenset[int]) -> None:
         """Release what was borrowed."""
@@ -335,6 +348,7 @@ class Borrowed:
     def __init__(self, membership: Membership, shards: frozenset[int]) -> None:
         self._membership = membership
         self.shards = shards
+        self.units = shards | critical_of(shards)
 
     async def give_back(self) -> None:
         """Release the shards."""

@@ -33,6 +33,7 @@ from waypost.stores.sql.lease import READ, apps_with_fresh_rows, in_shards
 from waypost.stores.sql.postgres.connection import Numbers, Texts
 from waypost.stores.sql.reached import ARRIVALS_DROPPED, reached
 from waypost.stores.sql.rows import NOTIFICATION_WIDTH, notification_of
+from waypost.stores.sql.units import Leasing
 
 SILENT_S: Final = 60.0
 """Seconds after which whoever has not looked begins again: what all others heard of may have been dropped."""
@@ -119,21 +120,21 @@ class ArrivalTail:
         self._server = 0
         self._of_before = 0
         """The last number that workers of the version before gave out."""
-        self._read = READ
-        self._depth = _DEPTH
+        self._read = dict.fromkeys(Lane, READ)
+        self._depth = dict.fromkeys(Lane, _DEPTH)
 
     def note(self, connection: Connection, arrivals: Sequence[NewNotification], numbers: Sequence[int]) -> None:
         """Write what this commit makes leasable."""
         fresh = sorted({(arrival.notification.lane._value_, arrival.notification.app) for arrival in arrivals})
         connection.execute(_INSERT, (numbers[0], numbers[-1], msgspec.json.encode(fresh).decode()))
 
-    def start_over(self, shards: frozenset[int]) -> None:
+    def start_over(self, leasing: Leasing) -> None:
         """Begin at the first open row, with these shards; which apps there are is known."""
         self._cursors = dict(self._floors)
         for lane, app in self._floors:
             self._apps[lane].add(app)
-        self._read = READ.format(shards=in_shards(shards))
-        self._depth = _DEPTH.format(shards=in_shards(shards))
+        self._read = {lane: READ.format(shards=in_shards(leasing.of(lane))) for lane in Lane}
+        self._depth = {lane: _DEPTH.format(shards=in_shards(leasing.of(lane))) for lane in Lane}
 
     def apps(self, connection: Connection, lane: Lane) -> set[AppId]:
         """Return the apps that may have fresh rows of *lane* after their cursors."""
@@ -209,7 +210,7 @@ class ArrivalTail:
         while len(found) < n and app in self._apps[lane]:
             asked = n - len(found)
             cursor = self._cursors[key]
-            rows = connection.execute(self._read, (lane, app, cursor, asked)).fetchall()
+            rows = connection.execute(self._read[lane], (lane, app, cursor, asked)).fetchall()
             free = (row for row in rows if not is_taken(row[0]))
             found += [(WorkItem(notification_of(row), None), row[NOTIFICATION_WIDTH + 1]) for row in free]
             last = rows[-1][NOTIFICATION_WIDTH] if rows else 0
@@ -225,7 +226,7 @@ class ArrivalTail:
         self.apps(connection, lane)
         floors = {app: floor for (of, app), floor in self._floors.items() if of is lane}
         asked = (lane, Texts(floors), Numbers(floors.values()), most)
-        rows = connection.execute(self._depth, asked).fetchall() if floors else []
+        rows = connection.execute(self._depth[lane], asked).fetchall() if floors else []
         for app, first, _ in rows:
             self._rise((lane, app), first)
         counted: int = sum(row[2] for row in rows)
