@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,11 +31,10 @@ from benchmarks import (
     stacks,
     streams_door,
 )
-from benchmarks.programs import MissingProgram, in_rust
+from benchmarks.programs import in_rust
 from benchmarks.report import keep, print_rows, print_table, report
-from waypost.bench import idle, intake, sustained
+from waypost.bench import figures, idle, intake, sustained
 from waypost.bench.figures import Ran
-from waypost.bench.machine import Meanwhile
 from waypost.bench.rows import Row, row
 
 SUSTAINED_USERS = 100_000
@@ -98,27 +96,21 @@ def main() -> int:
         print_rows(found)
         keep(report(rows, benches))
     made = report(rows, benches)
-    print_table(made["table"] if not only else [each for each in made["table"] if each["interpreter"]])
+    print_table(figures.measured_only(made["table"]) if only else made["table"])
+    for each in figures.limits_of(rows):
+        print(f"What limits it: {each}")
+    if not only:
+        _say("`python -m benchmarks.page` keeps this run with the page.")
     return 1 if any(each["failed"] for each in benches.values()) else 0
 
 
 def _ran(name: str) -> tuple[list[Row], Ran]:
     """Run one bench; where it fails, nothing but why."""
-    meanwhile = Meanwhile()
-    found: list[Row] = []
-    failed = None
-    try:
-        found = TABLE[name][0]() if name in TABLE else MORE[name]()
-    except MissingProgram as absent:
-        failed = f"needs {absent}, which is not installed here"
-    except Exception as unexpected:  # noqa: BLE001 - the other benches are run all the same
-        traceback.print_exc()
-        failed = f"failed: {type(unexpected).__name__}: {unexpected}".splitlines()[0][:200]
-    others, loop_us = meanwhile.others(), meanwhile.loop_us()
-    _say(f"  {name} {failed or 'took'} {meanwhile.seconds():.0f} s; others had {others:.0%} of the machine")
-    found.append(row(name, "cores that others had meanwhile", 100 * others, "%"))
-    found.append(row(name, "a turn of the calibration loop", loop_us, "µs CPU"))
-    return found, Ran(seconds=meanwhile.seconds(), others=others, loop_us=loop_us, failed=failed)
+    found, seen = figures.ran(TABLE[name][0] if name in TABLE else MORE[name])
+    _say(f"  {name} {seen['failed'] or ''} took {seen['seconds']:.0f} s; others had {seen['others']:.0%} meanwhile")
+    found.append(row(name, "cores that others had meanwhile", 100 * seen["others"], "%"))
+    found.append(row(name, "a turn of the calibration loop", seen["loop_us"], "µs CPU"))
+    return found, seen
 
 
 def _say(text: str) -> None:

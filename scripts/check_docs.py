@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from benchmarks import page as bench_page
 from scripts import requirements
 from waypost.bootstrap.features import sections
 from waypost.bootstrap.registry import installed
@@ -97,6 +98,7 @@ def main() -> None:
         *unexplained_exceptions(sources),
         *readme_too_long(sources),
         *requirements_written_by_hand(),
+        *bench_page.stale(),
     ]
     for warning in long_files(sources):
         print(f"warning: {warning}")

@@ -80,7 +80,8 @@ class Limits:
         if used >= BUSY:
             said.append(
                 f"CPU: of {self.cores} cores Waypost had {self.waypost:.0%}, the gateway {self.gateway:.0%}, "
-                f"the load generator {self.load:.0%}. Providers and callers elsewhere leave their part to Waypost."
+                f"the load generator {self.load:.0%}, others {self.others:.0%}. Providers and callers elsewhere leave "
+                "their part to Waypost."
             )
         for name, share in (("gateway", self.gateway), ("load generator", self.load)):
             if share * self.cores >= BUSY:

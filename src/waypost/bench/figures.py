@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from traceback import print_exception
 from typing import Final, Literal, TypedDict
 
 from waypost.bench import bulk, end_to_end, idle, intake, sustained
-from waypost.bench.machine import Machine
+from waypost.bench.contention import Limits
+from waypost.bench.machine import Machine, Meanwhile
 from waypost.bench.rows import Row
 
 
@@ -85,6 +87,7 @@ class Figure:
         return has is not None and holds(has, self.bound)
 
 
+LONGEST_REASON: Final = 200
 NOT_MEASURED: Final = "not measured"
 _PER_S: Final = "a second"
 _OFFERED: Final = f"the whole way, mixed, {sustained.GOAL_PER_S:,} deliveries a second offered"
@@ -157,6 +160,26 @@ def _line(figure: Figure, row: Row | None, ran: Ran | None, interpreter: str) ->
         others="" if ran is None else f"{100 * ran['others']:.0f} %",
         interpreter=interpreter,
     )
+
+
+def ran(bench: Callable[[], list[Row]]) -> tuple[list[Row], Ran]:
+    """Run a bench, and say what there is to say of it; one that fails gives no rows, but why."""
+    meanwhile = Meanwhile()
+    found: list[Row] = []
+    failed = None
+    try:
+        found = bench()
+    except Exception as unexpected:  # noqa: BLE001 - its lines say it, and others are run all the same
+        failed = f"{type(unexpected).__name__}: {unexpected}".splitlines()[0][:LONGEST_REASON]
+        print_exception(unexpected)
+    seconds = meanwhile.seconds()
+    return found, Ran(seconds=seconds, others=meanwhile.others(), loop_us=meanwhile.loop_us(), failed=failed)
+
+
+def limits_of(rows: Sequence[Row]) -> list[str]:
+    """Say what limited the load that was more than the machine could take; nothing where there was none."""
+    found = [each for each in rows if each["bench"] == "sustained"]
+    return Limits.of(found).said() if found else []
 
 
 def measured_only(table: Iterable[Line]) -> list[Line]:

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from waypost.bench import shapes
-from waypost.bench.contention import Contention, Limits
+from waypost.bench.contention import Contention
 from waypost.bench.end_to_end import BATCH, burst
 from waypost.bench.programs import Programs
 from waypost.bench.registry import DEVICES_PER_USER
@@ -73,11 +73,6 @@ def run(programs: Programs, offer: Offer) -> list[Row]:
             row("sustained", "memory of the largest process", stack.largest_mib(), "MiB"),
             *limits.rows("sustained"),
         ]
-
-
-def limits_of(rows: list[Row]) -> list[str]:
-    """Say what limited a run, by its rows."""
-    return Limits.of(rows).said()
 
 
 def _rates(offer: Offer, delivered_per_s: float, taken_per_s: float) -> list[Row]:

@@ -8,8 +8,8 @@ import pytest
 
 from waypost.bench import sustained
 from waypost.bench.contention import Limits
-from waypost.bench.figures import FIGURES, Ran, lines, measured_only
-from waypost.bench.rows import row
+from waypost.bench.figures import FIGURES, Ran, limits_of, lines, measured_only, ran
+from waypost.bench.rows import Row, row
 
 QUIET = Limits(waypost=0.4, gateway=0.1, load=0.1, others=0.0, locked=0.3, fsync_ms=0.2, cores=2)
 
@@ -26,15 +26,15 @@ def test_a_figure_is_met_at_its_bound_and_missed_beyond() -> None:
 
 def test_a_line_that_was_not_measured_says_why() -> None:
     """A bench that failed, one that was not run, and one that gave something else."""
-    ran = Ran(seconds=1, others=0.25, loop_us=7, failed="needs go, which is not installed here")
+    failed = Ran(seconds=1, others=0.25, loop_us=7, failed="needs go, which is not installed here")
     found = [row("sustained", sustained.LOST, 0, "")]
-    benches = {"peers": ran, "sustained": ran | {"failed": None}, "idle": ran | {"failed": None}}
+    benches = {"peers": failed, "sustained": failed | {"failed": None}, "idle": failed | {"failed": None}}
     table = lines(found, benches, "CPython 3.11.7, PGO, LTO")
     by_bench = {figure.what: line for figure, line in zip(FIGURES, table, strict=True)}
     lost = next(line for what, line in by_bench.items() if what.endswith(": lost"))
     assert (lost["measured"], lost["met"], lost["others"], lost["wanted"]) == ("0", "yes", "25 %", "0")
     apns2 = by_bench["senders alone: apns2 needs"]
-    assert (apns2["measured"], apns2["met"]) == (ran["failed"], "not measured")
+    assert (apns2["measured"], apns2["met"]) == (failed["failed"], "not measured")
     assert by_bench["two workers at rest, CPU of one core"]["measured"] == "`idle` gave no such row"
     assert by_bench["batches of 100"]["measured"] == "`intake` was not run"
     assert {line["met"] for line in measured_only(table)} == {"yes", "not measured"}
@@ -57,4 +57,15 @@ def test_a_line_that_was_not_measured_says_why() -> None:
 def test_what_limits_is_said(limits: Limits, words: str) -> None:
     """Each limit alone, also after it went through the rows of a table."""
     assert words in limits.said()[0]
-    assert words in sustained.limits_of(limits.rows("sustained"))[0]
+    assert words in limits_of(limits.rows("sustained"))[0]
+
+
+def test_a_bench_that_fails_ends_nothing() -> None:
+    """Its lines say why it failed."""
+
+    def broken() -> list[Row]:
+        raise RuntimeError("the disk is full\nand more of it")
+
+    found, seen = ran(broken)
+    assert found == []
+    assert seen["failed"] == "RuntimeError: the disk is full"
