@@ -38,6 +38,8 @@ TITLE_ALONE = {
     "properties": {"title": {"type": "string"}},
     "required": ["title"],
 }
+PLAIN_FIELDS = ("user_id", "device_ids", "title", "data", "scheduled_at", "idempotency_key", "dedup_window")
+"""What stays of a submission where it is asked about."""
 
 
 def _shorten(node: Any) -> None:
@@ -51,6 +53,10 @@ def _shorten(node: Any) -> None:
 
 for holder in HOLDERS:
     _shorten(schema.raw_schema["components"]["schemas"][holder])
+_submission = schema.raw_schema["components"]["schemas"]["Submission"]
+PLAIN = _submission | {"properties": {name: _submission["properties"][name] for name in PLAIN_FIELDS}}
+for path in ("/v1/explain", "/v1/dedup/forget"):  # the same decoder as of /v1/notifications
+    schema.raw_schema["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"] = PLAIN
 _rejection = schema.config.checks.negative_data_rejection
 _rejection.expected_statuses = [*_rejection.expected_statuses, "413", "431"]  # what is generated may be too large
 OPERATIONS: dict[str, Any] = {}
