@@ -164,8 +164,10 @@ SAFE_WITH_MANY_WORKERS: bool = dbapi.sqlite_version_info >= (3, 51, 3)
 
 _FILE = re.compile(r"sqlite:///([^?]+)")
 
-_WRITER_CACHE_KIB = 32 * 1024
-_READER_CACHE_KIB = 8 * 1024
+_WRITER_CACHE_KIB = 16 * 1024
+"""The pages that the largest commit changes fit: beyond it they are written before the commit, and then again."""
+_READER_CACHE_KIB = 2 * 1024
+"""A connection forgets all pages once another has committed: more would be filled anew each time."""
 _PRAGMAS = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA wal_autocheckpoint = 0",
