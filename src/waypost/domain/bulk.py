@@ -7,7 +7,7 @@ ids, so that each user is in exactly one; a recipient's id follows from the job,
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import NewType
 
@@ -203,15 +203,25 @@ def cut_page(page: Iterable[PageRow], after: str, most: int, size: int) -> tuple
 
 
 def recipient_id(job: JobId, piece: int, user_id: UserId) -> NotificationId:
-    """Make the id of a recipient's notification: UUIDv7 in form (RFC 9562 section 5.7), with the job's millisecond.
+    """Make the id of a recipient's notification: see recipient_ids."""
+    return recipient_ids(job, piece)(user_id)
+
+
+def recipient_ids(job: JobId, piece: int) -> Callable[[UserId], NotificationId]:
+    """Return what makes the ids of a piece: UUIDv7s in form (RFC 9562 section 5.7), with the job's millisecond.
 
     *piece* fills the 22 bits after it, so that the rows of a piece lie together in every index; the other 52 are a
     hash of job and user.
     """
-    digest = hashlib.blake2b(user_id.encode(), digest_size=7, key=job).digest()
-    noise = int.from_bytes(digest, "big") >> 4
-    value = (created_at(NotificationId(job)) << 80) | _VERSION | (piece >> 10) << 64
-    return NotificationId((value | _VARIANT | (piece & 0x3FF) << 52 | noise).to_bytes(16, "big"))
+    begins = (created_at(NotificationId(job)) << 80) | _VERSION | (piece >> 10) << 64 | _VARIANT | (piece & 0x3FF) << 52
+    of_job = hashlib.blake2b(digest_size=7, key=job)
+
+    def make(user_id: UserId) -> NotificationId:
+        noise = of_job.copy()
+        noise.update(user_id.encode())
+        return NotificationId((begins | int.from_bytes(noise.digest(), "big") >> 4).to_bytes(16, "big"))
+
+    return make
 
 
 def piece_of(notification_id: NotificationId) -> int:
@@ -229,13 +239,26 @@ def notification_for(
     habits: Habits = (),
     now: Instant | None = None,
 ) -> Notification:
+    """Build the notification for one recipient of *piece*: see notification_as."""
+    return notification_as(recipient_id(job.id, piece, user_id), job, user_id, variables, zone, habits, now)
+
+
+def notification_as(
+    notification_id: NotificationId,
+    job: BulkJob,
+    user_id: UserId,
+    variables: Variables | None,
+    zone: str | None = None,
+    habits: Habits = (),
+    now: Instant | None = None,
+) -> Notification:
     """Build the notification for one recipient; *variables* None leaves the content as it is.
 
     *zone* is the recipient's own, and *habits* theirs, for a job that has a local time; *now* is when it comes to them.
     """
     scheduled_at = None if job.send_at is None else _due_at(job, job.send_at, zone, habits, now or job.created_at)
     return Notification(
-        id=recipient_id(job.id, piece, user_id),
+        id=notification_id,
         app=job.app,
         caller=job.caller,
         user_id=user_id,

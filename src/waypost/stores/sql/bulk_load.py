@@ -10,6 +10,7 @@ user_hour                      when they read, of a job with the best time
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -17,7 +18,7 @@ from msgspec import Struct
 
 from waypost.domain.best_hour import HABIT_MS, BasedOn, summed
 from waypost.domain.best_time import Habits, is_best
-from waypost.domain.bulk import Audience, BulkJob, notification_for, recipient_id, variables_for
+from waypost.domain.bulk import Audience, BulkJob, notification_as, recipient_ids, variables_for
 from waypost.domain.ids import NotificationId, UserId
 from waypost.domain.rollup import EVERYBODY
 from waypost.domain.time import Instant, later
@@ -54,7 +55,11 @@ ORDER BY chosen.user_id
 """  # noqa: S608 - a list of columns
 _KNOWN = "SELECT id FROM notification WHERE id IN ({keys})"
 
+_OWN = 2
+"""The columns of a recipient before those of a device."""
+
 _variables = msgspec.msgpack.Decoder(dict[str, str]).decode
+_in_order = attrgetter("platform", "device_id")
 
 
 Times = Callable[[UserId], tuple[str | None, Habits, Instant]]
@@ -94,20 +99,19 @@ def read_job(connection: Connection, number: int) -> BulkJob:
 def read_piece(connection: Connection, job: BulkJob, row: PieceRow, now: Instant, *, with_devices: bool) -> Read:
     """Read everyone of *row* without a row yet, by user id; *with_devices* where those are here."""
     audience = list(read_audience(connection, job, row))
-    known: set[NotificationId] = set()
-    if row.written:
-        ids = [recipient_id(job.id, row.n, each.user_id) for each in audience]
-        known = {found[0] for found in select_in(connection, _KNOWN, ids)}
+    make_id = recipient_ids(job.id, row.n)
+    ids = [make_id(each.user_id) for each in audience]
+    known = {found[0] for found in select_in(connection, _KNOWN, ids)} if row.written else frozenset[NotificationId]()
     when = times_of(connection, job, [each.user_id for each in audience], now)
     items: list[WorkItem] = []
     variables: dict[NotificationId, bytes] = {}
-    for each in audience:
-        notification = notification_for(job, row.n, each.user_id, each.variables, *when(each.user_id))
-        if notification.id in known:
+    for notification_id, each in zip(ids, audience, strict=True):
+        if notification_id in known:
             continue
+        notification = notification_as(notification_id, job, each.user_id, each.variables, *when(each.user_id))
         items.append(WorkItem(notification, None, each.devices if with_devices else None))
         if each.variables is not None:
-            variables[notification.id] = encoded(each.variables)
+            variables[notification_id] = encoded(each.variables)
     return Read(row, tuple(items), variables, row.written + len(items))
 
 
@@ -129,19 +133,15 @@ def times_of(connection: Connection, job: BulkJob, users: Sequence[UserId], now:
 
 def read_audience(connection: Connection, job: BulkJob, row: PieceRow) -> Iterator[Audience]:
     """Read the recipients of *row* with the devices that the job is for."""
-    devices: list[Row] = []
-    user: tuple[Any, Any] | None = None
-    for user_id, own, *device in _rows(connection, job, row):
-        if job.part is not None and not job.part.has(user_id):
-            continue
-        if user is not None and user[0] != user_id:
-            yield _audience(job, user, devices)
-            devices = []
-        user = (user_id, own)
-        if device[0] is not None:
-            devices.append(tuple(device))
-    if user is not None:
-        yield _audience(job, user, devices)
+    rows = _rows(connection, job, row)
+    start = 0
+    while start < len(rows):
+        user_id, end = rows[start][0], start + 1
+        while end < len(rows) and rows[end][0] == user_id:
+            end += 1
+        if job.part is None or job.part.has(user_id):
+            yield _audience(job, rows[start:end])
+        start = end
 
 
 def _rows(connection: Connection, job: BulkJob, row: PieceRow) -> list[Row]:
@@ -157,9 +157,11 @@ def _rows(connection: Connection, job: BulkJob, row: PieceRow) -> list[Row]:
     return connection.execute(sql, (job.app, row.after, row.until, *asked, job.app)).fetchall()
 
 
-def _audience(job: BulkJob, user: tuple[Any, Any], rows: list[Row]) -> Audience:
-    devices = [device_of(row) for row in rows]
+def _audience(job: BulkJob, rows: Sequence[Row]) -> Audience:
+    """Build a recipient from the rows of their devices, or the one without where they have none."""
+    user_id, own = rows[0][:_OWN]
+    devices = [device_of(row[_OWN:]) for row in rows if row[_OWN] is not None]
     if len(devices) > 1:
-        devices.sort(key=lambda device: (device.platform, device.device_id))
-    variables = variables_for(job, {} if user[1] is None else _variables(user[1]), user[0])
-    return Audience(user[0], tuple(devices), variables)
+        devices.sort(key=_in_order)
+    variables = variables_for(job, {} if own is None else _variables(own), user_id)
+    return Audience(user_id, tuple(devices), variables)

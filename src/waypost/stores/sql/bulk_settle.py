@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from waypost.domain.balance import Count
+from waypost.domain.moves import NotificationMoved
 from waypost.domain.notification import Notification
 from waypost.domain.progress import Progress
 from waypost.domain.status import NotificationStatus
@@ -35,6 +36,7 @@ _INSERT = (
 _SHARD = 4
 """The column of a notification's row that has its shard."""
 _VALUES = f"({'?, ' * 21}1)"
+_SENT = NotificationStatus.SENT
 _PIECE = "SELECT job, shard FROM bulk_piece WHERE seq = ?"
 _WRITTEN = (
     "UPDATE bulk_piece SET written = written + ?1, open = CASE WHEN written + ?1 < ?2 THEN open ELSE 0 END"
@@ -75,26 +77,53 @@ def _run(transaction: Transaction, ops: Sequence[Sequence[PieceSettled]]) -> lis
     pieces = [piece for op in ops for piece in op]
     count = sum(len(piece.settled) for piece in pieces)
     numbers = iter(seqs(connection, count) if count else ())
+    rows: list[Row] = []
     born: list[_Born] = []
     plain = PlainSettlements(transaction)
     for piece in pieces:
         job, shard = connection.execute(_PIECE, (piece.seq,)).fetchone()
         if owned is not None and shard not in owned:
             continue  # who has it by now writes those rows
+        before = len(rows)
         for settled, variables in piece.settled:
-            case = _Born(next(numbers), job, settled.notification, variables)
             if settled.is_plain:
-                plain.note(case.progress.app, case.lane, case.shard, settled)
-                case.take(transaction, case.progress.end(NotificationStatus.SENT, transaction.now))
+                rows.append(_sent_row(transaction, plain, next(numbers), job, settled, variables))
             else:
-                case.take(transaction, settled.step_of(case.progress, transaction.now))
-            born.append(case)
-            transaction.tally(case.progress.app, case.lane, Count.RECIPIENTS, 1)
+                born.append(_born(transaction, next(numbers), job, settled, variables))
+        _count(transaction, job, piece, len(rows) - before)
         _note_written(connection, job, piece)
-    connection.insert_all(_INSERT, _VALUES, [case.row(transaction) for case in born])
+    connection.insert_all(_INSERT, _VALUES, rows + [case.row(transaction) for case in born])
     plain.write()
     write_receipts(connection, born)
     return [None] * len(ops)
+
+
+def _sent_row(
+    transaction: Transaction, plain: PlainSettlements, seq: int, job: int, settled: Settled, variables: bytes | None
+) -> Row:
+    """Write what follows from a recipient whose targets were all taken at once; return what _INSERT binds."""
+    notification, now = settled.notification, transaction.now
+    columns = notification_row(notification)
+    app, notification_id, user_id = notification.app, notification.id, notification.user_id
+    plain.note(app, notification.lane, columns[_SHARD], settled)
+    transaction.moves.append(NotificationMoved(app, notification_id, user_id, None, _SENT, now))
+    return (seq, _SENT, None, now, job, variables, *columns)
+
+
+def _born(transaction: Transaction, seq: int, job: int, settled: Settled, variables: bytes | None) -> _Born:
+    case = _Born(seq, job, settled.notification, variables)
+    case.take(transaction, settled.step_of(case.progress, transaction.now))
+    return case
+
+
+def _count(transaction: Transaction, job: int, piece: PieceSettled, sent: int) -> None:
+    """Count the recipients of a piece, and how many of them were *sent* to in full at once."""
+    if not piece.settled:
+        return
+    app, lane = piece.settled[0][0].notification.app, piece.settled[0][0].notification.lane
+    transaction.tally(app, lane, Count.RECIPIENTS, len(piece.settled))
+    if sent:
+        transaction.count(app, lane, _SENT, sent, job)
 
 
 SETTLE_RECIPIENTS: OperationKind[Sequence[PieceSettled], None] = OperationKind(

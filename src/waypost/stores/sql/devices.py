@@ -286,8 +286,10 @@ _TOUCHING = OperationKind("touch_devices", _touch, durable=False, patient=True)
 
 def device_of(row: Sequence[Any]) -> Device:
     """Read the device of a row of DEVICE."""
-    app, user_id, device_id, platform, token, registered, seen, updated, used = row[:9]
-    p256dh, auth, app_version, os_version, locale, active, token_use = row[9:]
+    (
+        app, user_id, device_id, platform, token, registered, seen, updated, used,
+        p256dh, auth, app_version, os_version, locale, active, token_use,
+    ) = row  # fmt: skip
     return Device(
         app,
         user_id,
