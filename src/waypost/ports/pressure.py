@@ -24,6 +24,8 @@ class Pressure(Struct, frozen=True):
     """The wait of a submission."""
     outcomes: float
     """The wait of an outcome."""
+    is_hurried: bool = False
+    """Whether what is critical waits for others' commits now: they are to be short."""
 
     @property
     def share(self) -> float:

@@ -28,6 +28,8 @@ HELD_AFTER_S = 5.0
 _UNRECORDED = "unrecorded"
 PART = 100
 """The most notifications in one operation of the store: a caller who wants to write waits for it."""
+HURRIED_PART = 25
+"""The same while that is a caller of what is critical."""
 
 
 class Settler:
@@ -97,7 +99,8 @@ class Settler:
             else:
                 self._writing += 1
                 batches.setdefault(dispatch.lease.token, (dispatch.lease, []))[1].append(dispatch.settled())
-        parts = [(lease, part) for lease, settled in batches.values() for part in slices(settled, PART)]
+        most = HURRIED_PART if self.pressure().is_hurried else PART
+        parts = [(lease, part) for lease, settled in batches.values() for part in slices(settled, most)]
         await asyncio.gather(*(self.write(lease, part) for lease, part in parts))
         self._writing = 0
         if not self._gathered:

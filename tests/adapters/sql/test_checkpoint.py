@@ -66,6 +66,19 @@ def test_a_long_reader_is_neither_waited_for_nor_asked_at_each_commit(
     assert writer.execute("PRAGMA busy_timeout").fetchall() == [(int(FOR_EVER_S * 1_000),)]
 
 
+def test_while_somebody_is_hurried_less_is_copied_at_a_time(writer: SqliteConnection) -> None:
+    """Whoever wants to write waits for it."""
+    checkpoint = Checkpoint(writer, 1_000 * PAGE_BYTES)
+    said: list[str] = []
+    for _ in range(300):
+        writer.execute("INSERT INTO blobs VALUES (zeroblob(?))", (PAGE_BYTES,))
+    writer.set_trace_callback(said.append)
+    checkpoint.run_if_due()
+    assert not any("PASSIVE" in each for each in said)
+    checkpoint.run_if_due(hurried=True)
+    assert any("PASSIVE" in each for each in said)
+
+
 def test_one_who_reads_at_the_moment_of_the_cut_is_not_waited_for(
     file: Path, writer: SqliteConnection, reader: SqliteConnection
 ) -> None:

@@ -47,6 +47,25 @@ def test_late_outcomes_have_the_larger_turns_and_keep_no_accept_out() -> None:
     assert turns == [("accept", 1), ("settle", 4), ("accept", 1), ("settle", 4), ("accept", 1), ("settle", 4)]
 
 
+def test_what_is_urgent_goes_before_what_was_accepted_first_and_commits_are_small_meanwhile() -> None:
+    queue = _queue(accepts=12, settles=12)
+    for n in ("first", "second"):
+        queue.put(Queued(ACCEPT, n, 1, FUTURE, 0.0, is_urgent=True))
+    seen = [queue.is_urgent]
+    assert [queued.op for queued in queue.take(0.0)] == ["first", "second", 0]
+    assert [*seen, queue.is_urgent] == [True, False]
+    assert _turn(queue, 0.0) == ("settle", 1)
+    queue.put(Queued(ACCEPT, "third", 1, FUTURE, 0.0, is_urgent=True))
+    assert [queued.op for queued in queue.take(0.0)] == ["third", 1], "with few beside it"
+
+
+def test_commits_are_small_while_another_process_is_hurried() -> None:
+    queue = CommitQueue(ROWS)
+    for n in range(20):
+        queue.put(Queued(SETTLE, n, 1, FUTURE, 0.0))
+    assert [len(queue.take(0.0, hurried=hurried)) for hurried in (True, False)] == [2, 10]
+
+
 def test_who_waits_alone_has_every_turn() -> None:
     """And the other kind the next, when it comes."""
     queue = _queue(accepts=8, settles=0)

@@ -14,6 +14,8 @@ _CUT_ABOVE = 8
 """The factor of the limit above which the log file itself is cut, at the cost of new allocations afterwards."""
 CUT_EVERY_S: Final = 300.0
 """Seconds after which it is cut however short it is: it would else keep what the database has deleted."""
+_HURRIED: Final = 4
+"""The part of the limit that is copied at a time while somebody is hurried."""
 AGAIN_AFTER_S: Final = 10.0
 """Seconds after which that is tried again where somebody read the log."""
 
@@ -37,15 +39,18 @@ class Checkpoint:
         self._monotonic_s = monotonic_s
         self._cut_at_s = monotonic_s() + CUT_EVERY_S
 
-    def run_if_due(self) -> None:
-        """Check the log (without touching it), copy what can be copied, and cut the file where nobody reads it."""
+    def run_if_due(self, *, hurried: bool = False) -> None:
+        """Check the log (without touching it), copy what can be copied, and cut the file where nobody reads it.
+
+        *hurried*: a part of it at a time, since somebody may want to write soon.
+        """
         if self._monotonic_s() >= self._cut_at_s:
             self._cut_in_time()
             return
         _, logged, copied = self._pragma("NOOP")
         if logged < self._tried_at:
             self._tried_at = 0  # the log has begun anew
-        if logged - max(copied, self._tried_at) < self._limit_pages:
+        if logged - max(copied, self._tried_at) < self._limit_pages // (_HURRIED if hurried else 1):
             return
         _, logged, copied = self._pragma("PASSIVE")
         self._tried_at = 0 if copied >= logged else logged

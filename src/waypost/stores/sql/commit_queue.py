@@ -20,6 +20,8 @@ _ACCEPTS_FOR_A_SETTLE: Final = 4
 """The cost of a row that is settled, in rows that are accepted."""
 LATE_S: Final = 0.25
 """Seconds of waiting after which outcomes have the larger part of the commits."""
+HURRIED: Final = 4
+"""The part of its usual rows that a commit has while what is critical waits for others' commits."""
 
 
 @dataclass(slots=True, eq=False)
@@ -31,6 +33,8 @@ class Queued:
     rows: int
     future: asyncio.Future[Any]
     since: float = field(default_factory=time.monotonic)
+    is_urgent: bool = False
+    """Whether it goes before others of its line."""
 
 
 class CommitQueue:
@@ -58,7 +62,11 @@ class CommitQueue:
         with self._wake:
             if self.is_closed:
                 raise Unavailable("the store is closing", ErrorCode.SHUTTING_DOWN)
-            self._line_of(queued).append(queued)
+            line = self._line_of(queued)
+            if queued.is_urgent:
+                line.insert(next((n for n, each in enumerate(line) if not each.is_urgent), len(line)), queued)
+            else:
+                line.append(queued)
             if queued.kind.overtakes:
                 self._pace.came(queued.rows)
             self._wake.notify()
@@ -98,20 +106,31 @@ class CommitQueue:
                     break
             return True
 
-    def take(self, now: float) -> list[Queued]:
-        """Take the operations of the next commit."""
+    @property
+    def is_urgent(self) -> bool:
+        """Whether something waits that goes before others."""
+        with self._wake:
+            return self._has_urgent()
+
+    def _has_urgent(self) -> bool:
+        return bool(self._accepts) and self._accepts[0].is_urgent
+
+    def take(self, now: float, *, hurried: bool = False) -> list[Queued]:
+        """Take the operations of the next commit; fewer of them where others are *hurried*, or something here is."""
         with self._wake:
             self._was_accepts = bool(self._accepts) and not (self._was_accepts and bool(self._others))
             late = _age_s(self._others, now) > LATE_S
             line, is_larger = (self._accepts, not late) if self._was_accepts else (self._others, late)
             most = self._commit_rows * (_ACCEPTS_FOR_A_SETTLE if is_larger else 1)
+            if hurried or self._has_urgent():
+                most = max(1, most // HURRIED)
             taken: list[Queued] = []
             rows = 0
             while line and rows < most:
                 taken.append(line.popleft())
                 rows += taken[-1].rows
             if self._was_accepts:
-                self._pace.began(rows, taken[0].since, is_full=rows >= most)
+                self._pace.began(rows, min(queued.since for queued in taken), is_full=rows >= most)
             return taken
 
     def written(self, now: float) -> None:

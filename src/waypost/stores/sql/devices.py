@@ -88,6 +88,8 @@ DELETE FROM device WHERE (app, user_id, device_id) IN (
 )
 """
 _PURGED_AT_ONCE = 500
+_TOUCHED_AT_ONCE = 200
+"""The most devices in one operation: a page of the journal has thousands, and who wants to write waits for it."""
 _ERASE = "DELETE FROM device WHERE app = ? AND user_id = ? AND registered_at <= ?"
 _TOUCH = """\
 UPDATE device SET last_used_at = ?4
@@ -161,7 +163,9 @@ class SqlDevices:
 
     async def touch(self, uses: Sequence[Use]) -> None:
         """See Devices."""
-        await self._database.commits.submit(_TOUCHING, uses, rows=len(uses))
+        for first in range(0, len(uses), _TOUCHED_AT_ONCE):
+            part = uses[first : first + _TOUCHED_AT_ONCE]
+            await self._database.commits.submit(_TOUCHING, part, rows=len(part))
 
     async def erase(self, app: AppId, user_id: UserId, until: Instant) -> None:
         """See Devices."""

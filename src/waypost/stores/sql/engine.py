@@ -53,8 +53,15 @@ class Writer(Protocol):
         """The connection it writes through."""
         ...
 
-    def turn(self, patience_s: float) -> AbstractContextManager[None]:
-        """Take the right to write one transaction; Busy after *patience_s*, or what the engine raises."""
+    def turn(self, patience_s: float, *, urgent: bool = False) -> AbstractContextManager[None]:
+        """Take the right to write one transaction; Busy after *patience_s*, or what the engine raises.
+
+        Where processes wait for each other, who is *urgent* goes before the others.
+        """
+        ...
+
+    def is_hurried(self) -> bool:
+        """Tell whether another was urgent just now, so that transactions are to be short."""
         ...
 
     def begin(self, *, durable: bool, ordered: bool, pipelined: bool = False) -> None:
@@ -114,6 +121,11 @@ class Locks(Protocol):
     @property
     def critical(self) -> frozenset[int]:
         """The shards whose critical lane is this process's: those it owns, where that lane is not owned apart."""
+        ...
+
+    @property
+    def splits(self) -> bool:
+        """Whether a shard's critical lane is owned apart from the others."""
         ...
 
     @property

@@ -99,12 +99,17 @@ class GroupCommit:
         if self._thread.ident is not None:
             await asyncio.to_thread(self._thread.join)
 
-    def submit(self, kind: OperationKind[Op, Result], op: Op, rows: int = 1) -> asyncio.Future[Result]:
-        """Queue *op*; *rows* is its size. Shield the future where the caller may be cancelled."""
+    def submit(
+        self, kind: OperationKind[Op, Result], op: Op, rows: int = 1, *, urgent: bool = False
+    ) -> asyncio.Future[Result]:
+        """Queue *op*; *rows* is its size. Shield the future where the caller may be cancelled.
+
+        An *urgent* one goes before others that are accepted, and before other processes.
+        """
         if self.state is StoreState.AWAY and not kind.patient:
             raise refusal(StoreFault.LOST)
         future: asyncio.Future[Result] = self._loop.create_future()
-        self._queue.put(Queued(kind, op, rows, future))
+        self._queue.put(Queued(kind, op, rows, future, is_urgent=urgent))
         if kind.patient:
             self._held += 1
             future.add_done_callback(self._no_longer_held)
@@ -126,6 +131,8 @@ class GroupCommit:
         if self.state is not StoreState.OK:
             return CALM
         pressure = self._queue.pressure(time.monotonic(), self._settings.lock_timeout_s)
+        if self._writer.is_hurried():
+            pressure = structs.replace(pressure, is_hurried=True)
         return structs.replace(pressure, accepts=max(1.0, pressure.accepts)) if self._deadlines.is_overdue else pressure
 
     def report(self, fault: StoreFault) -> None:
@@ -172,7 +179,7 @@ class GroupCommit:
     def _round(self, started: float) -> None:
         """Run one turn of this process to write."""
         try:
-            with self._writer.turn(self._patience_s(started)):
+            with self._writer.turn(self._patience_s(started), urgent=self._queue.is_urgent):
                 self._recover()
                 if self._patience_s(time.monotonic()) == 0:
                     self._refuse_late()
@@ -207,7 +214,7 @@ class GroupCommit:
 
     def _take(self) -> list[Queued]:
         """Take what goes into the next commit; while the disk is full only what is patient, refusing the rest."""
-        batch = self._queue.take(time.monotonic())
+        batch = self._queue.take(time.monotonic(), hurried=self._writer.is_hurried())
         if self.state is not StoreState.FULL:
             return batch
         self._refuse((queued for queued in batch if not queued.kind.patient), StoreFault.FULL)

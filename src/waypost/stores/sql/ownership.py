@@ -57,6 +57,8 @@ class _Held:
 class Shards:
     """The shards and roles of one process; one that dies loses them at once, whatever it was doing (engine.Locks)."""
 
+    splits = True
+
     def __init__(self, run_dir: Path) -> None:
         self._run_dir = run_dir
         self._general = _Held(run_dir, _GENERAL)

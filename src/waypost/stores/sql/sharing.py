@@ -59,6 +59,8 @@ class SqlOwnership:
 
     async def claim_critical(self, part: CriticalPart) -> CriticalMoved:
         """Go for *part* of the critical lane."""
+        if not self._locks.splits:
+            return CriticalMoved(0, 0)
         held = self._locks.critical
         wanted = {
             CriticalPart.ALL: _ALL,

@@ -51,14 +51,19 @@ class SqliteWriter:
         self._synchronous: str | None = None
 
     @contextmanager
-    def turn(self, patience_s: float) -> Iterator[None]:
-        """See Writer: the write lock; whoever holds it copies what is due of the log."""
+    def turn(self, patience_s: float, *, urgent: bool = False) -> Iterator[None]:
+        """See Writer: the write lock; whoever holds it copies what is due of the log, but for who is urgent."""
         try:
-            with self.lock.hold(patience_s):
+            with self.lock.hold(patience_s, urgent=urgent):
                 yield
-                self._checkpoint.run_if_due()
+                if not urgent:
+                    self._checkpoint.run_if_due(hurried=self.is_hurried())
         except LockTimeout:
             raise Busy from None
+
+    def is_hurried(self) -> bool:
+        """See Writer."""
+        return self.lock.is_hurried()
 
     def begin(self, *, durable: bool, ordered: bool, pipelined: bool = False) -> None:
         """See Writer; under the write lock every transaction is alone, and there are no round trips."""

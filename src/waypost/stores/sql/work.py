@@ -89,7 +89,9 @@ class SqlWork:
         """See Work."""
         if not batch:
             return []
-        answers = await asyncio.shield(self._database.commits.submit(self._accept, batch, len(batch)))
+        answers = await asyncio.shield(
+            self._database.commits.submit(self._accept, batch, len(batch), urgent=is_urgent(batch))
+        )
         self._wake_owners(batch)
         return answers
 
@@ -333,3 +335,8 @@ class SqlWork:
         lanes = {one.lane for one in arrived if shard_of(one.app, one.user_id) not in mine.of(one.lane)}
         if lanes:
             self._peers.tell(WORK_TOPIC, ",".join(sorted(lanes)).encode())
+
+
+def is_urgent(batch: Sequence[NewNotification | Replay]) -> bool:
+    """Tell whether something critical is accepted."""
+    return any(isinstance(item, NewNotification) and item.notification.lane is Lane.CRITICAL for item in batch)

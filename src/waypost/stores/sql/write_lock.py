@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import fcntl
 import os
+import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 _FIRST_PAUSE_S = 0.000_05
 _LONGEST_PAUSE_S = 0.001
+HURRIED_S = 1.0
+"""Seconds after an urgent write for which others hold the lock but shortly: the next one may be near."""
+_URGENT_AGAIN_S = 0.02
+"""Seconds after an urgent write of a process in which it takes its turn as others do."""
+_TIME = struct.Struct("<d")
 
 
 class LockTimeout(Exception):
@@ -21,46 +27,82 @@ class WriteLock:
     """A write lock: ``flock`` on two files of its own beside the database, never on the database itself.
 
     Who wants to write first takes the turn, then the lock, then gives the turn on: a process that writes without a
-    pause cannot keep the others out. Used by one thread at a time.
+    pause cannot keep the others out. Who is urgent takes no turn: others wait with the lock until it has had it. In a
+    file of its own it holds a part while it waits, and writes down when it had the lock. Used by one thread at a time.
     """
 
     def __init__(self, run_dir: Path) -> None:
         self._turn = _open(run_dir / "turn.lock")
         self._write = _open(run_dir / "write.lock")
+        self._urgent = _open(run_dir / "urgent.lock")
+        self._was_urgent_s = float("-inf")
 
     @contextmanager
-    def hold(self, timeout_s: float) -> Iterator[None]:
-        """Hold the lock; LockTimeout after *timeout_s* seconds."""
-        deadline = time.monotonic() + timeout_s
-        _take(self._turn, deadline)
-        try:
-            _take(self._write, deadline)
-        finally:
-            fcntl.flock(self._turn, fcntl.LOCK_UN)
+    def hold(self, timeout_s: float, *, urgent: bool = False) -> Iterator[None]:
+        """Hold the lock; LockTimeout after *timeout_s* seconds. *urgent*: before others, unless it just was."""
+        now_s = time.monotonic()
+        if urgent and now_s - self._was_urgent_s > _URGENT_AGAIN_S:
+            self._take_urgently(now_s + timeout_s)
+        else:
+            self._take_in_turn(now_s + timeout_s)
         try:
             yield
         finally:
             fcntl.flock(self._write, fcntl.LOCK_UN)
 
+    def is_hurried(self) -> bool:
+        """Tell whether somebody was urgent just now; any thread may ask."""
+        written = os.pread(self._urgent, _TIME.size, 0)
+        return len(written) == _TIME.size and 0 <= time.monotonic() - _TIME.unpack(written)[0] < HURRIED_S
+
+    def _take_urgently(self, deadline: float) -> None:
+        _until(deadline, lambda: _is_taken(self._urgent, fcntl.LOCK_SH))
+        try:
+            _until(deadline, lambda: _is_taken(self._write))
+        finally:
+            fcntl.flock(self._urgent, fcntl.LOCK_UN)
+        self._was_urgent_s = time.monotonic()
+        os.pwrite(self._urgent, _TIME.pack(self._was_urgent_s), 0)
+
+    def _take_in_turn(self, deadline: float) -> None:
+        _until(deadline, lambda: _is_taken(self._turn))
+        try:
+            _until(deadline, lambda: self._nobody_is_urgent() and _is_taken(self._write))
+        finally:
+            fcntl.flock(self._turn, fcntl.LOCK_UN)
+
+    def _nobody_is_urgent(self) -> bool:
+        """Tell whether nobody who is urgent waits."""
+        if not _is_taken(self._urgent):
+            return False
+        fcntl.flock(self._urgent, fcntl.LOCK_UN)
+        return True
+
     def close(self) -> None:
-        """Close both files; a lock held is free then."""
+        """Close the files; a lock held is free then."""
         os.close(self._turn)
         os.close(self._write)
+        os.close(self._urgent)
 
 
 def _open(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
-def _take(lock: int, deadline: float) -> None:
+def _until(deadline: float, is_taken: Callable[[], bool]) -> None:
+    """Try again and again; LockTimeout from *deadline* on. flock has no timeout of its own."""
     pause_s = _FIRST_PAUSE_S
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                raise LockTimeout from None
-        else:
-            return
-        time.sleep(pause_s)  # flock has no timeout of its own
+    while not is_taken():
+        if time.monotonic() >= deadline:
+            raise LockTimeout
+        time.sleep(pause_s)
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+
+def _is_taken(lock: int, how: int = fcntl.LOCK_EX) -> bool:
+    """Take *lock* where nobody has it; tell whether that was so."""
+    try:
+        fcntl.flock(lock, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -47,7 +47,7 @@ from waypost.stores.sql.settlements import intends
 from waypost.stores.sql.state import StoreState
 from waypost.stores.sql.store import Store
 from waypost.stores.sql.transaction import Transaction
-from waypost.stores.sql.work import WORK_TOPIC, SqlWork
+from waypost.stores.sql.work import WORK_TOPIC, SqlWork, is_urgent
 
 _DEPTH_COUNTED = 10_000
 _RECORDER = 0
@@ -103,7 +103,9 @@ class ClaimedWork:
         """See Work."""
         if not batch:
             return []
-        answers = await asyncio.shield(self._database.commits.submit(self._accept, batch, len(batch)))
+        answers = await asyncio.shield(
+            self._database.commits.submit(self._accept, batch, len(batch), urgent=is_urgent(batch))
+        )
         self._tell_others(item.notification.lane for item in batch if isinstance(item, NewNotification))
         self._publish()
         return answers

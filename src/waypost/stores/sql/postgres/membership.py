@@ -58,6 +58,8 @@ T = TypeVar("T")
 class Membership:
     """The row, shards and roles of this process (fulfils engine.Locks)."""
 
+    splits = False
+
     def __init__(self, url: str, report: Callable[[StoreFault], None]) -> None:
         self._url = url
         self._report = report

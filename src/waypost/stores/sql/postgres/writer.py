@@ -50,7 +50,7 @@ class PostgresWriter:
         return self._connection
 
     @contextmanager
-    def turn(self, patience_s: float) -> Iterator[None]:
+    def turn(self, patience_s: float, *, urgent: bool = False) -> Iterator[None]:
         """See Writer: nothing to wait for, except that a lost connection is opened again."""
         self._open()
         yield
@@ -127,6 +127,10 @@ class PostgresWriter:
         note = _NOTE.format(nonce=self._nonce, batch=0, kept="writer.batch")
         (committed,) = self.connection.execute(f"{note} RETURNING batch").fetchone()
         return bool(committed == batch)
+
+    def is_hurried(self) -> bool:
+        """See Writer: nobody waits for the transactions of others."""
+        return False
 
     def is_well(self) -> bool:
         """See Writer: it answers, and whoever reads gets a connection, too."""

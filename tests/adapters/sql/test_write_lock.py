@@ -1,0 +1,93 @@
+"""The write lock between processes: in turns, but for who is urgent."""
+
+from __future__ import annotations
+
+import fcntl
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from waypost.stores.sql import write_lock as module
+from waypost.stores.sql.write_lock import LockTimeout, WriteLock
+
+PATIENCE_S = 30.0
+
+
+class _Writers:
+    """Threads that want the lock, each as a process of its own would, and in which order they had it."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self._run_dir = run_dir
+        self._threads: list[threading.Thread] = []
+        self.had: list[str] = []
+
+    def wants(self, name: str, *, urgent: bool = False) -> None:
+        """Let one more want it."""
+        thread = threading.Thread(target=self._hold, args=(name, urgent))
+        thread.start()
+        self._threads.append(thread)
+
+    def _hold(self, name: str, urgent: bool) -> None:
+        lock = WriteLock(self._run_dir)
+        with lock.hold(PATIENCE_S, urgent=urgent):
+            self.had.append(name)
+        lock.close()
+
+    def end(self) -> None:
+        """Wait until all have had it."""
+        for thread in self._threads:
+            thread.join()
+
+
+def test_who_is_urgent_has_it_next_whoever_waited_first(tmp_path: Path) -> None:
+    holder, writers = WriteLock(tmp_path), _Writers(tmp_path)
+    with holder.hold(PATIENCE_S):
+        writers.wants("first")
+        _wait_for(holder._turn)
+        writers.wants("second")
+        writers.wants("urgent", urgent=True)
+        _wait_for(holder._urgent)
+    writers.end()
+    assert writers.had[0] == "urgent"
+    assert sorted(writers.had) == ["first", "second", "urgent"]
+    holder.close()
+
+
+def test_others_know_for_a_while_that_somebody_was_urgent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    urgent, other = WriteLock(tmp_path), WriteLock(tmp_path)
+    assert not other.is_hurried()
+    with urgent.hold(PATIENCE_S):
+        assert not other.is_hurried()
+    with urgent.hold(PATIENCE_S, urgent=True):
+        pass
+    assert other.is_hurried()
+    later_s = time.monotonic() + module.HURRIED_S
+    monkeypatch.setattr(time, "monotonic", lambda: later_s)
+    assert not other.is_hurried()
+    for lock in (urgent, other):
+        lock.close()
+
+
+def test_who_just_was_urgent_takes_its_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that has something urgent all the time cannot keep the others out."""
+    urgent, waiting = WriteLock(tmp_path), WriteLock(tmp_path)
+    monkeypatch.setattr(time, "monotonic", lambda: 1_000.0)
+    with urgent.hold(PATIENCE_S, urgent=True):
+        pass
+    assert module._is_taken(waiting._turn), "another has the turn"
+    with pytest.raises(LockTimeout), urgent.hold(0.0, urgent=True):
+        pass
+    monkeypatch.setattr(time, "monotonic", lambda: 1_001.0)
+    with urgent.hold(0.0, urgent=True):
+        pass
+    for lock in (urgent, waiting):
+        lock.close()
+
+
+def _wait_for(file: int) -> None:
+    """Wait until somebody has something of *file*."""
+    while module._is_taken(file):
+        fcntl.flock(file, fcntl.LOCK_UN)
+        time.sleep(0.001)  # a lock does not tell when it is taken
