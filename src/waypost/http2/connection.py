@@ -6,7 +6,16 @@ from . import control, frames
 from .abandoned import Abandoned, must_have_been
 from .answer_head import HeadReader, MalformedAnswer
 from .control import GoAway
-from .frames import END_STREAM, PROTOCOL_ERROR, ConnectionFault
+from .frames import (
+    DATA,
+    DEFAULT_FRAME_SIZE,
+    END_HEADERS,
+    END_STREAM,
+    HEADER_BYTES,
+    HEADERS,
+    PROTOCOL_ERROR,
+    ConnectionFault,
+)
 from .opening import RECEIVE_WINDOW, ConnectionLimits, opening
 from .outbound import Outbound
 from .reader import FrameReader
@@ -30,6 +39,7 @@ class Connection:
         self.streams: dict[int, Stream] = {}
         self.ended: list[Stream] = []
         self.refused: list[Stream] = []
+        self.refusals = 0  # answers that are no 200, since the driver looked last
         self.failure = ""
         self.greeted = False
         self.goaways: list[GoAway] = []  # not yet taken up by the driver
@@ -58,17 +68,13 @@ class Connection:
 
     def send_all(self, streams: list[Stream]) -> int:
         """Start requests, at most as many as there is `room` for; return how many before the window was used up."""
-        out = self._out
-        open_streams = self.streams
+        room = (frames.LARGEST_STREAM_ID - self._next_id) // 2 + 1
+        started = self._out.request_all(streams[:room] if room < len(streams) else streams, self._next_id)
         stream_id = self._next_id
-        started = 0
-        for stream in streams:
+        open_streams = self.streams
+        for stream in streams if started == len(streams) else streams[:started]:
             open_streams[stream_id] = stream
-            out.request(stream, stream_id)
             stream_id += 2
-            started += 1
-            if out.window <= 0 or stream_id > frames.LARGEST_STREAM_ID:
-                break
         self._next_id = stream_id
         if stream_id > frames.LARGEST_STREAM_ID:
             self.finished = True
@@ -127,6 +133,55 @@ class Connection:
             # Instead of what still waits to be written: its requests are given back.
             self._out.pieces = [frames.goaway(0, fault.code)]
             self.lost(f"{frames.error_name(fault.code)}: {fault.reason}")
+
+    def on_answers(self, data: bytes, at: int) -> int:
+        """End the streams whose whole answers stand in *data* from *at* on, one behind the other.
+
+        Each is a head of its own frame and at most one frame of body, of a stream that waits for nothing else: what is
+        anything more is left to the other methods, which judge it.
+        """
+        end = len(data)
+        unpack = frames.HEADER.unpack_from
+        streams = self.streams
+        seen = self._heads.seen
+        ended = self.ended
+        while end - at >= HEADER_BYTES:
+            header: tuple[int, int, int] = unpack(data, at)
+            size_and_kind, flags, stream_id = header
+            start = at + HEADER_BYTES
+            stop = start + (size_and_kind >> 8)
+            if size_and_kind & 0xFF != HEADERS or flags & ~END_STREAM != END_HEADERS or stop > end:
+                break
+            stream = streams.get(stream_id)
+            if stream is None or stream.answer_head is not None or not stream.all_framed:
+                break
+            block = data[start:stop]
+            head = seen.get(block) or self._heads.alike(block)
+            if head is None or head.status != 200:
+                break
+            body = b""
+            if not flags & END_STREAM:
+                if end - stop < HEADER_BYTES:
+                    break
+                header = unpack(data, stop)
+                size_and_kind, flags, of_stream = header
+                size = size_and_kind >> 8
+                start = stop + HEADER_BYTES
+                stop = start + size
+                room = (RECEIVE_WINDOW >> 1) - self._unacknowledged
+                if size_and_kind & 0xFF != DATA or flags != END_STREAM or of_stream != stream_id or stop > end:
+                    break
+                if size > self._limits.max_response_bytes or size > room or size > DEFAULT_FRAME_SIZE:
+                    break
+                body = data[start:stop]
+            if head.content_length not in (-1, len(body)):
+                break
+            self._unacknowledged += len(body)
+            del streams[stream_id]
+            stream.result = Answer(200, head.fields, body)
+            ended.append(stream)
+            at = stop
+        return at
 
     def on_data(self, stream_id: int, flags: int, payload: bytes, size: int) -> None:
         """Keep a piece of an answer, and give the window back (padding counts, RFC 9113, 6.1)."""
@@ -287,6 +342,7 @@ class Connection:
             self._abandon(stream.stream_id, frames.CANCEL)
         body = stream.first_chunk if stream.more is None else bytes(stream.more)
         stream.result = Answer(head.status, head.fields, body, stream.trailers)
+        self.refusals += head.status != 200
         self.ended.append(stream)
 
     def _broken(self, stream: Stream, code: int, reason: str) -> None:

@@ -66,7 +66,7 @@ _REMEMBERED_TEXT_BYTES: Final = 128
 # A number above this is no length or index of an honest peer.
 _LARGEST_NUMBER: Final = 1 << 24
 # What is counted for each field beside its bytes, in a list (RFC 9113, 6.5.2) and in a table (RFC 7541, 4.1).
-_FIELD_OVERHEAD: Final = 32
+FIELD_OVERHEAD: Final = 32
 
 
 class HeaderListTooLarge(Exception):
@@ -146,7 +146,7 @@ class HeaderDecoder:
                     field, at = self._literal(block, at)
                     if first & 0x40 and self._most_table_bytes:
                         self._add(field)
-                size += len(field[0]) + len(field[1]) + _FIELD_OVERHEAD
+                size += len(field[0]) + len(field[1]) + FIELD_OVERHEAD
                 if size <= limit_bytes:
                     fields.append(field)
         except IndexError:
@@ -216,7 +216,7 @@ class HeaderDecoder:
 
     def _add(self, field: Field) -> None:
         """Put a field into the table, for which the oldest leave; one larger than the table just empties it (4.4)."""
-        size = len(field[0]) + len(field[1]) + _FIELD_OVERHEAD
+        size = len(field[0]) + len(field[1]) + FIELD_OVERHEAD
         self._shrink(self._most_table_bytes - size)
         if size <= self._most_table_bytes:
             self._table.append(field)
@@ -226,13 +226,41 @@ class HeaderDecoder:
     def _shrink(self, most_bytes: int) -> None:
         while self._table and self._table_bytes > most_bytes:
             name, value = self._table.pop(0)
-            self._table_bytes -= len(name) + len(value) + _FIELD_OVERHEAD
+            self._table_bytes -= len(name) + len(value) + FIELD_OVERHEAD
             self.changes += 1
 
 
 def decode_headers(block: bytes, limit_bytes: int) -> tuple[Field, ...]:
     """Decode the first header block of a connection; raises as `HeaderDecoder.decode` does."""
     return HeaderDecoder().decode(block, limit_bytes)
+
+
+def value_places(block: bytes) -> list[tuple[int, int, int]]:
+    """Find the values that are spelled out in a well-formed *block*: their fields' numbers, where they begin and end.
+
+    Values with lengths of more than a byte are left out.
+    """
+    places: list[tuple[int, int, int]] = []
+    field = at = 0
+    while at < len(block):
+        first = block[at]
+        if first >= 0x80:
+            _, at = _number(block, at, 0x7F)
+        elif first & 0xE0 == 0x20:
+            _, at = _number(block, at, 0x1F)
+            continue
+        else:
+            index, at = _number(block, at, 0x3F if first & 0x40 else 0x0F)
+            if not index:
+                length, at = _number(block, at, 0x7F)
+                at += length
+            begin = at
+            length, at = _number(block, at, 0x7F)
+            if at == begin + 1:
+                places.append((field, begin, at + length))
+            at += length
+        field += 1
+    return places
 
 
 def _number(block: bytes, at: int, mask: int) -> tuple[int, int]:

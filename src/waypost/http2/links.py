@@ -100,7 +100,8 @@ class Links:
         """
         freed = self.freed
         if freed is not None and avoid is None and freed.room() > 0:
-            self._grow()
+            if not self._is_below_mark(freed):
+                self._grow()
             return freed
         best: Link | None = None
         most = 0
@@ -108,7 +109,7 @@ class Links:
             room = link.room()
             connection = link.connection
             if room > 0 and connection is not avoid:
-                if len(connection.streams) < connection.stream_limit * self._settings.high_water:
+                if self._is_below_mark(link):
                     return link
                 if room > most:
                     best = link
@@ -117,6 +118,10 @@ class Links:
         if best is None and avoid is not None:
             return self.pick()
         return best
+
+    def _is_below_mark(self, link: Link) -> bool:
+        connection = link.connection
+        return len(connection.streams) < connection.stream_limit * self._settings.high_water
 
     def share_of(self, link: Link) -> int:
         """Return how many requests the connection just picked may take before another pick.
@@ -265,8 +270,9 @@ class Links:
 
     def _is_unfit(self, connection: Connection) -> bool:
         judge = self._settings.unfit
-        if judge is None:
+        if judge is None or not connection.refusals:
             return False
+        connection.refusals = 0
         results = [stream.result for stream in connection.ended]
         return any([isinstance(each, Answer) and each.status != 200 and judge(each) for each in results])
 

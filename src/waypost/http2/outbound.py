@@ -40,33 +40,58 @@ class Outbound:
         self._most_credit = 0
         self._said_table_size = False
 
-    def request(self, stream: Stream, stream_id: int) -> None:
-        """Frame a whole request, or as much of its body as the windows let through; the rest follows by itself."""
-        if stream.stream_id:
-            stream.begin_again()
-        stream.stream_id = stream_id
+    def request_all(self, streams: list[Stream], stream_id: int) -> int:
+        """Frame requests from *stream_id* on, until the window is used up; return how many, the last maybe in part."""
         pieces = self.pieces
-        head = stream.head
-        if not self._said_table_size:
-            self._said_table_size = True
-            head = TABLE_SIZE_ZERO + head
-        body = stream.body
-        size = len(head)
-        if size <= self.frame_size:
-            flags = END_HEADERS if body else END_HEADERS | END_STREAM
-            pieces += (_pack(size << 8 | HEADERS, flags, stream_id), head)
-        else:
-            self._long_head(head, stream_id, not body)
-        size = len(body)
-        if not size:
-            stream.all_framed = True
-        elif size <= self.window and size <= self.initial_window and size <= self.frame_size:
-            pieces += (_pack(size << 8 | DATA, END_STREAM, stream_id), body)
-            self.window -= size
-            stream.credit = -size
-            stream.all_framed = True
-        else:
+        frame_size = self.frame_size
+        largest = min(frame_size, self.initial_window)
+        window = self.window
+        started = 0
+        for stream in streams:
+            if stream.stream_id:
+                stream.begin_again()
+            stream.stream_id = stream_id
+            head = stream.head
+            body = stream.body
+            if not self._said_table_size:
+                self._said_table_size = True
+                head = TABLE_SIZE_ZERO + head
+            size = len(head)
+            length = len(body)
+            if size > frame_size:
+                self._long_head(head, stream_id, not body)
+            elif length and length <= window and length <= largest:
+                pieces += (
+                    _pack(size << 8 | HEADERS, END_HEADERS, stream_id),
+                    head,
+                    _pack(length << 8 | DATA, END_STREAM, stream_id),
+                    body,
+                )
+                window -= length
+                stream.credit = -length
+                stream.all_framed = True
+            else:
+                pieces += (
+                    _pack(size << 8 | HEADERS, END_HEADERS if body else END_HEADERS | END_STREAM, stream_id),
+                    head,
+                )
+            if not stream.all_framed:
+                self._rest_of(stream, window)
+                window = self.window
+            started += 1
+            stream_id += 2
+            if window <= 0:
+                break
+        self.window = window
+        return started
+
+    def _rest_of(self, stream: Stream, window: int) -> None:
+        """Frame what *window* and the stream's own let through of a body whose head is framed."""
+        self.window = window
+        if stream.body:
             self._continue(stream)
+        else:
+            stream.all_framed = True
 
     def _long_head(self, head: bytes, stream_id: int, ends: bool) -> None:
         step = self.frame_size

@@ -29,6 +29,9 @@ _STREAM_ID: Final = 0x7FFF_FFFF
 class FrameSink(Protocol):
     """A sink of the frames that were read."""
 
+    def on_answers(self, data: bytes, at: int) -> int:
+        """Handle the frames from *at* on that are whole plain answers; return where the first begins that is not."""
+
     def on_data(self, stream_id: int, flags: int, payload: bytes, size: int) -> None:
         """Handle a DATA frame without its padding; *size* counts it."""
 
@@ -56,7 +59,7 @@ class FrameReader:
         """Deliver every frame that is complete; ConnectionFault where the bytes are no proper frames."""
         if self._rest:
             data = self._rest + data
-        at = 0
+        at = self._answers(data, 0)
         end = len(data)
         unpack = frames.HEADER.unpack_from
         while end - at >= HEADER_BYTES:
@@ -85,7 +88,11 @@ class FrameReader:
                 self._continuation(flags, stream_id, data[start:stop])
             else:
                 self._control(kind, flags, stream_id, data[start:stop])
+                at = self._answers(data, at)
         self._rest = data[at:]
+
+    def _answers(self, data: bytes, at: int) -> int:
+        return self._sink.on_answers(data, at) if self._only == _ANY else at
 
     def _control(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
         self._sink.on_control(kind, flags, stream_id, payload)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from waypost.channels.apns.errors import CONNECTION_OVER, reason_of
 from waypost.channels.apns.settings import MOST_CONNECTIONS, ApnsSettings
 from waypost.channels.push.answers import is_success
-from waypost.channels.push.origin import authority_of, path_field, post_to, sized
+from waypost.channels.push.origin import authority_of, path_before, path_field, post_to, sized
 from waypost.channels.push.patience import Until
 from waypost.domain.content import Kind
 from waypost.http2 import Answer, Origin, Pool, PoolEvent, PoolSettings, Result, Sockets
@@ -58,11 +58,13 @@ class ApnsGateway:
         self, kind: Kind, requests: Sequence[Request], until: Until, ended: Callable[[list[tuple[Any, Result]]], None]
     ) -> None:
         """Push to several devices; *ended* is called with those that have ended since it was called last."""
-        before = self._head
-        blocks = [
-            (b"".join((before, path_field(DEVICE + token), sized(len(body)), head)), body, of)
-            for token, head, body, of in requests
-        ]
+        blocks: list[tuple[bytes, bytes, Any]] = []
+        length, before = -1, b""
+        for token, head, body, of in requests:
+            if len(token) != length:
+                length = len(token)
+                before = self._head + path_before(DEVICE, length)
+            blocks.append((b"".join((before, token.encode(), sized(len(body)), head)), body, of))
         self._pools[kind].request_all(blocks, until.deadline, ended, until.answer_by)
 
     def give_back(self, why: str) -> None:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from waypost.channels.apns.push_types import RULES, push_type_of, special_faults, special_payload
 from waypost.channels.apns.settings import ApnsSettings
 from waypost.channels.push.fitting import fitted
-from waypost.channels.push.payload import ANY_ID, ID_KEY, overlaid, present, too_large
+from waypost.channels.push.payload import ANY_ID, ID_KEY, overlaid, too_large
 from waypost.domain.audience import Audience
 from waypost.domain.channel import APNS
 from waypost.domain.content import ApnsPushType, Content, Kind, Urgency
@@ -77,23 +77,23 @@ def render(message: Message, settings: ApnsSettings, now: Instant) -> Rendering:
         return _to_channel(message, message.content.to, settings, now)
     push_type = push_type_of(message.content, message.kind)
     rule = RULES[push_type]
-    priority, topic = rule.priority[message.urgency], settings.topic + rule.suffix
-    headers = _headers(topic, push_type.value, priority, _expiration(message, now))
+    headers = _headers(settings.topic, push_type, message.urgency, _expiration(message, now))
     if message.content.collapse_key:
         headers += (("apns-collapse-id", fitted_collapse_id(message.content.collapse_key)),)
     note = ""
-    if not settings.critical_alerts and is_critical(message):
+    if message.urgency is Urgency.CRITICAL and not settings.critical_alerts and is_critical(message):
         note = f"sent as {settings.critical_fallback}: {NOT_ENTITLED}"
     return Rendering(headers, _encode(payload(message, push_type, settings)), rule.limit_bytes, note)
 
 
 @lru_cache(maxsize=256)
-def _headers(topic: str, push_type: str, priority: str, expiration: int) -> tuple[tuple[str, str], ...]:
+def _headers(topic: str, push_type: ApnsPushType, urgency: Urgency, expiration: int) -> tuple[tuple[str, str], ...]:
     """Build the headers of all notifications of one kind and urgency that expire in the same second."""
+    rule = RULES[push_type]
     return (
-        ("apns-topic", topic),
-        ("apns-push-type", push_type),
-        ("apns-priority", priority),
+        ("apns-topic", topic + rule.suffix),
+        ("apns-push-type", push_type.value),
+        ("apns-priority", rule.priority[urgency]),
         ("apns-expiration", str(expiration)),
     )
 
@@ -120,7 +120,7 @@ def payload(message: Message, push_type: ApnsPushType, settings: ApnsSettings) -
         return special_payload(message, push_type) | named
     silent = message.kind is Kind.SILENT
     document: dict[str, Any] = {**content.data}
-    if not silent:
+    if not silent and (content.image is not None or content.link is not None or content.actions):
         document |= _extras(content)
     document["aps"] = {"content-available": 1} if silent else _aps(content)
     if message.urgency is Urgency.CRITICAL and push_type is ApnsPushType.ALERT:
@@ -170,13 +170,19 @@ def faults(content: Content, kind: Kind) -> list[Fault]:
 
 def _expiration(message: Message, now: Instant) -> int:
     """Compute the expiration in UNIX seconds; 0 is one attempt at once, never stored."""
-    if message.ttl_ms == 0 or message.remaining_ttl_s(now) == 0:
+    if message.ttl_ms == 0 or message.expires_at - now < SECOND_MS:
         return 0
     return message.expires_at // SECOND_MS
 
 
 def _aps(content: Content) -> dict[str, Any]:
-    alert = present({"title": content.title, "subtitle": content.subtitle, "body": content.body})
+    alert: dict[str, Any] = {}
+    if content.title is not None:
+        alert["title"] = content.title
+    if content.subtitle is not None:
+        alert["subtitle"] = content.subtitle
+    if content.body is not None:
+        alert["body"] = content.body
     aps: dict[str, Any] = {"alert": alert} if alert else {}
     if content.badge is not None:
         aps["badge"] = content.badge

@@ -38,7 +38,7 @@ from waypost.channels.apns.tally import Tally
 from waypost.channels.apns.verdicts import Trial, judged
 from waypost.channels.push.answers import is_success
 from waypost.channels.push.patience import Until, request_timeout_ms, until
-from waypost.channels.push.payload import named, told_alike
+from waypost.channels.push.payload import named
 from waypost.channels.push.watch import CredentialWatch
 from waypost.domain.audience import Audience
 from waypost.domain.channel import APNS
@@ -164,27 +164,33 @@ class ApnsSender:
         jwt = self._identity.jwt_at(now)
         requests: dict[Kind, list[Request]] = {}
         """The requests to devices of the app's own environment, which are most: they go out together."""
-        for message, deliveries in told_alike(batch):
-            rendering = self._rendered(message, now)
-            shared = None if isinstance(rendering, Refused) else _Shared(message.kind, rendering)
-            head = b"" if shared is None else self._authorization(jwt) + shared.head
-            notification_id, body = None, b""
-            for delivery in deliveries:
-                refusal = rendering if isinstance(rendering, Refused) else _malformed(delivery)
-                if refusal is not None:
-                    self._loop.call_soon(report, delivery, refusal)
-                if refusal is not None or shared is None:
-                    continue
-                address = delivery.address
-                is_foreign = bool(self._foreign) and address.token in self._foreign
-                if is_foreign or not isinstance(address, Device):
-                    sending = _Sending(delivery, report, shared, jwt, patience)
-                    sending.foreign = is_foreign
-                    self._request(sending)
-                    continue
-                if delivery.id != notification_id:
-                    notification_id, body = delivery.id, named(shared.body, delivery.id)
-                requests.setdefault(shared.kind, []).append((address.token, head, body, (delivery, shared)))
+        authorization = self._authorization(jwt)
+        message: Message | None = None
+        shared: _Shared | Refused | None = None
+        notification_id, head, body = None, b"", b""
+        for delivery in batch:
+            its = delivery.message
+            if shared is None or (its is not message and its != message):
+                message, notification_id = its, None
+                rendering = self._rendered(its, now)
+                shared = rendering if isinstance(rendering, Refused) else _Shared(its.kind, rendering)
+                head = b"" if isinstance(shared, Refused) else authorization + shared.head
+            if isinstance(shared, Refused):
+                self._loop.call_soon(report, delivery, shared)
+                continue
+            if (malformed := _malformed(delivery)) is not None:
+                self._loop.call_soon(report, delivery, malformed)
+                continue
+            address = delivery.address
+            is_foreign = bool(self._foreign) and address.token in self._foreign
+            if is_foreign or not isinstance(address, Device):
+                sending = _Sending(delivery, report, shared, jwt, patience)
+                sending.foreign = is_foreign
+                self._request(sending)
+                continue
+            if delivery.id != notification_id:
+                notification_id, body = delivery.id, named(shared.body, delivery.id)
+            requests.setdefault(shared.kind, []).append((address.token, head, body, (delivery, shared)))
         ended = partial(self._all_ended, report, jwt, patience)
         for kind, own in requests.items():
             self._gateways[False].request_all(kind, own, patience, ended)

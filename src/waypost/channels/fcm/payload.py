@@ -16,7 +16,7 @@ from waypost.channels.fcm.platforms import ANDROID, LONGEST_TTL_S, part_for, ttl
 from waypost.channels.fcm.service_form import message_of
 from waypost.channels.fcm.settings import CHANNEL, FcmSettings, Form
 from waypost.channels.push.fitting import fitted
-from waypost.channels.push.payload import ANY_ID, ID_KEY, named, overlaid, present, too_large
+from waypost.channels.push.payload import ANY_ID, ID_KEY, named, overlaid, too_large
 from waypost.domain.audience import Audience
 from waypost.domain.content import Content, Kind
 from waypost.domain.device import Platform
@@ -126,7 +126,14 @@ def _message(message: Message, now: Instant, platform: Platform) -> dict[str, An
 
 def _shown(content: Content) -> dict[str, Any]:
     """Build what every platform shows; nothing where a message brings a badge alone."""
-    return present({"title": content.title, "body": content.body, "image": content.image})
+    shown: dict[str, Any] = {}
+    if content.title is not None:
+        shown["title"] = content.title
+    if content.body is not None:
+        shown["body"] = content.body
+    if content.image is not None:
+        shown["image"] = content.image
+    return shown
 
 
 def counted_bytes(document: dict[str, Any]) -> int:

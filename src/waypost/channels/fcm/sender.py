@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
-from itertools import groupby
 from typing import Final
 
 from waypost.channels.fcm.errors import asks_for_a_new_access_token, outcome_of, taken_of
@@ -18,13 +17,14 @@ from waypost.channels.fcm.wire import STREAMS, FcmBatch, FcmConnections, FcmRequ
 from waypost.channels.push.answers import is_success
 from waypost.channels.push.origin import authority_of, origin_of, post_to, sized, trust
 from waypost.channels.push.patience import Until, request_timeout_ms, until
-from waypost.channels.push.payload import named, told_alike
+from waypost.channels.push.payload import named
 from waypost.channels.push.watch import CredentialWatch
 from waypost.domain.content import Urgency
 from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Device, Platform
 from waypost.domain.ids import NotificationId
+from waypost.domain.message import Message
 from waypost.domain.outcome import Outcome, Refused
 from waypost.http2 import Answer, Result, encode_headers
 from waypost.ports.clock import Clock
@@ -131,14 +131,18 @@ class FcmSender:
         """Render what can be sent; neighbours with the same message and platform share one rendering."""
         now = self._clock.now()
         ready: list[Ready] = []
-        for message, told in told_alike(batch):
-            for platform, deliveries in groupby(told, key=_platform_of):
-                got = rendered(message, now, self._settings, platform)
-                if isinstance(got, Refused):
-                    for delivery in deliveries:
-                        self._loop.call_soon(report, delivery, got)
-                else:
-                    ready += [(delivery, got) for delivery in deliveries]
+        message: Message | None = None
+        platform: Platform | None = None
+        got: Rendering | Refused | None = None
+        for delivery in batch:
+            its, on = delivery.message, _platform_of(delivery)
+            if got is None or on != platform or (its is not message and its != message):
+                message, platform = its, on
+                got = rendered(its, now, self._settings, on)
+            if isinstance(got, Refused):
+                self._loop.call_soon(report, delivery, got)
+            else:
+                ready.append((delivery, got))
         return ready
 
     def _request(self, ready: list[Ready], report: Report, patience: Until, *, again: bool = False) -> None:
@@ -156,15 +160,17 @@ class FcmSender:
         urgent: list[FcmRequest] = []
         others: list[FcmRequest] = []
         validate_only = self._settings.validate_only
-        alike: tuple[Rendering, NotificationId] | None = None
+        alike: Rendering | None = None
+        notification_id: NotificationId | None = None
         rest = b""
         for one in ready:
             delivery, rendering = one
-            if alike is None or alike[0] is not rendering or alike[1] != delivery.id:
-                alike, rest = (rendering, delivery.id), named(rendering.rest, delivery.id)
+            if rendering is not alike or delivery.id != notification_id:
+                alike, notification_id = rendering, delivery.id
+                rest = named(rendering.rest, notification_id)
             body = rendering.start(delivery.address.token, validate_only=validate_only) + rest
             line = urgent if delivery.message.urgency in URGENT else others
-            line.append(FcmRequest(head + sized(len(body)), body, one, together))
+            line.append((head + sized(len(body)), body, one, together))
         self._wire.send(urgent, urgent=True)
         self._wire.send(others, urgent=False)
 

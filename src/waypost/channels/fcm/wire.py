@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
-from operator import attrgetter
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any
 
 from waypost.channels.fcm.groups import Group
 from waypost.channels.push.patience import Until
@@ -39,13 +39,8 @@ class FcmBatch:
         self.ended = ended
 
 
-class FcmRequest(NamedTuple):
-    """A message on its way; *of* is what its sender knows it by."""
-
-    head: bytes
-    body: bytes
-    of: Any
-    batch: FcmBatch
+FcmRequest = tuple[bytes, bytes, Any, FcmBatch]
+"""A message on its way: head, body, what its sender knows it by, and what it was handed over with."""
 
 
 class FcmConnections:
@@ -124,15 +119,13 @@ class FcmConnections:
         self._others.fill()
 
 
-_batch_of = attrgetter("batch")
+_batch_of = itemgetter(3)
 
 
 def _send(pool: Pool, requests: Iterable[FcmRequest]) -> None:
     for batch, alike in groupby(requests, key=_batch_of):
         until = batch.until
-        pool.request_all(
-            [(head, body, of) for head, body, of, _ in alike], until.deadline, batch.ended, until.answer_by
-        )
+        pool.request_all([each[:3] for each in alike], until.deadline, batch.ended, until.answer_by)
 
 
 def _limits(at_least: int, at_most: int) -> PoolSettings:

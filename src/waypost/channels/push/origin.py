@@ -86,6 +86,12 @@ def path_field(path: str) -> bytes:
     return encode_headers(((b":path", text),))
 
 
+def path_before(start: str, length: int) -> bytes:
+    """Encode a path up to where *start* ends, and the *length* bytes begin that follow: the same for as long ones."""
+    whole = path_field(start + "0" * length)
+    return whole[: len(whole) - length]
+
+
 def _host_and_port(url: str) -> tuple[str, int]:
     parts = urlsplit(url)
     if parts.scheme != "https" or not parts.hostname or parts.username is not None:
