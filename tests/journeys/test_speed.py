@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import math
+import os
 import time
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,9 @@ from typing import Any
 import pytest
 
 from benchmarks import bounds
-from tests.crowded import is_crowded
 from tests.journeys.harness import Service, running, until
 from tests.tables import AddRow
-from waypost.bench.machine import calibration_us
+from waypost.bench.machine import CORES, busy_s, calibration_us
 from waypost.bench.programs import cpu_s
 from waypost.bench.registry import iphones, register
 from waypost.bench.stores import connected
@@ -24,40 +24,63 @@ USERS = 400
 BATCH = 100
 WARM_UP, MEASURED = 4, 6
 """Batches; so many are measured in each round."""
-ROUNDS, MOST_ROUNDS = 3, 12
+ROUNDS, MOST_ROUNDS = 3, 20
 """At least, and at most where none was within the bound yet."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a delivery cost in one round, and what others had of the machine meanwhile."""
+
+    delivery_us: float
+    loop_us: float
+    others: float
 
 
 @pytest.mark.asyncio
 async def test_a_delivery_costs_a_bounded_multiple_of_a_loop(tmp_path: Path, table: AddRow) -> None:
     """One worker, one iOS device a user, from REST to receipts; the lab has a process of its own and is not counted.
 
-    The least of the rounds counts: what else the machine does only ever adds. So there are more of them while it does.
+    What else the machine does only ever adds: so of the loop the least of all rounds counts, one round within its bound
+    is enough, and there are more of them while there is none.
     """
     async with running(tmp_path, workers=1) as service:
         with connected(f"sqlite:///{service.store_path}") as connection:
             register(connection, iphones(USERS))
         await _delivered(service, 0, WARM_UP)
-        rounds: list[tuple[float, float]] = []
-        ratio = math.inf
-        while len(rounds) < ROUNDS or (ratio >= bounds.DELIVERY and len(rounds) < MOST_ROUNDS):
+        rounds: list[Round] = []
+        while len(rounds) < ROUNDS or (len(rounds) < MOST_ROUNDS and not _is_within(rounds)):
             rounds.append(await _measured(service, WARM_UP + len(rounds) * MEASURED))
-            delivery_us, loop_us = min(rounds, key=lambda each: each[0] / each[1])
-            ratio = delivery_us / loop_us
-    table("CPU of a delivery", delivery_us=f"{delivery_us:.0f}", loop_us=f"{loop_us:.1f}", ratio=f"{ratio:.1f}")
-    if ratio >= bounds.DELIVERY and is_crowded():
-        pytest.skip(f"{ratio:.0f} turns, on a machine that others took most of")
-    assert bounds.DELIVERY * bounds.FLOOR < ratio < bounds.DELIVERY
+    best = min(rounds, key=lambda each: each.delivery_us / bounds.bound(1, each.others))
+    loop_us = min(each.loop_us for each in rounds)
+    ratio, most = best.delivery_us / loop_us, bounds.bound(bounds.DELIVERY, best.others)
+    table(
+        "CPU of a delivery",
+        delivery_us=f"{best.delivery_us:.0f}",
+        loop_us=f"{loop_us:.2f}",
+        ratio=f"{ratio:.1f}",
+        bound=f"{most:.1f}",
+        others=f"{best.others:.0%}",
+        rounds=str(len(rounds)),
+    )
+    assert bounds.DELIVERY * bounds.FLOOR < ratio < most
 
 
-async def _measured(service: Service, first: int) -> tuple[float, float]:
-    """CPU of a delivery, and of a turn of the loop around them, in microseconds."""
-    loops = [calibration_us()]
-    before_s = cpu_s(service.pid)
+def _is_within(rounds: list[Round]) -> bool:
+    loop_us = min(each.loop_us for each in rounds)
+    return any(each.delivery_us / loop_us < bounds.bound(bounds.DELIVERY, each.others) for each in rounds)
+
+
+async def _measured(service: Service, first: int) -> Round:
+    """CPU of a delivery, of a turn of the loop around them, and what neither of us nor the lab had."""
+    ours = (os.getpid(), service.pid, service.lab.pid)
+    loop_us = calibration_us()
+    before, busy_before_s, began_s = [cpu_s(pid) for pid in ours], busy_s(), time.perf_counter()
     await _delivered(service, first, MEASURED)
-    spent_s = cpu_s(service.pid) - before_s
-    loops.append(calibration_us())
-    return spent_s / (MEASURED * BATCH) * 1e6, sum(loops) / len(loops)
+    spent = [cpu_s(pid) - at for pid, at in zip(ours, before, strict=True)]
+    others_s = busy_s() - busy_before_s - sum(spent)
+    others = min(1.0, max(0.0, others_s / (time.perf_counter() - began_s) / CORES))
+    return Round(spent[1] / (MEASURED * BATCH) * 1e6, min(loop_us, calibration_us()), others)
 
 
 async def _delivered(service: Service, first: int, batches: int) -> None:
