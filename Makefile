@@ -29,7 +29,7 @@ fmt: install ## format the code and repair what the linter can
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format .
 
-bench: install ## measure the whole path and its parts, ten to fifteen minutes (ONLY=kernel,intake for some; SECONDS=10 to hold the load for less than a minute)
+bench: install ## fill the one table of figures that are wanted, some 30 minutes (ONLY=sustained,intake for some; SECONDS=10 to hold the load for less than a minute)
 	@$(BIN)/python -m benchmarks
 
 load: install ## run the product under the loads that are asked of it, and print each against what is wanted (ONLY=sustained,users for some; SECONDS=60 for less than ten minutes; JSON=1)
