@@ -79,16 +79,16 @@ ENGINES = (
 GROUPS = (
     Group(
         "unit and contract",
-        210,
+        190,
         ("tests/unit", "tests/contract", "tests/architecture", "tests/simulation"),
         select="not engines",
         in_memory=True,
     ),
-    Group("protocols", 155, ("tests/adapters/http2", "tests/adapters/lab", "tests/adapters/senders")),
+    Group("protocols", 160, ("tests/adapters/http2", "tests/adapters/lab", "tests/adapters/senders")),
     Group("engines", 430, ENGINES, select="(adapters or engines) and not long"),
     Group(
         "entry points",
-        170,
+        140,
         (
             "tests/adapters/rest",
             "tests/adapters/grpc",
@@ -100,8 +100,8 @@ GROUPS = (
         select="not long and not engines",
         in_memory=True,
     ),
-    Group("browsers", 85, ("tests/browsers", "tests/web")),
-    Group("journeys", 340, ("tests/journeys",), side_by_side=("-n", "3", "--dist", "worksteal")),
+    Group("browsers", 100, ("tests/browsers", "tests/web")),
+    Group("journeys", 370, ("tests/journeys",), side_by_side=("-n", "3", "--dist", "worksteal")),
 )
 
 
