@@ -69,7 +69,7 @@ async def _reach_postgres(config: Config) -> Reached:
     except Unavailable as away:
         return Reached("postgresql", "away", f"postgresql: {away}")
     said = "; ".join((f"PostgreSQL {found.version}, {found.connections} connections", *found.notes()))
-    problems = "; ".join(found.problems(config.workers))
+    problems = "; ".join(found.problems(config.processes))
     return Reached("postgresql", said, f"postgresql: {problems}" if problems else None)
 
 

@@ -315,6 +315,11 @@ class Config(Struct, frozen=True, kw_only=True):
         delivers = not self.does().isdisjoint((Role.WORKER, Role.DELIVERER))
         return self.critical_worker and self.workers > 1 and delivers
 
+    @property
+    def processes(self) -> int:
+        """The number of processes that work: the workers, and the critical one."""
+        return self.workers + self.has_critical_worker
+
     def of_critical_worker(self) -> Config:
         """Return the configuration of the critical worker: it has no duties, and takes single requests alone."""
         roles = tuple(role for role in Role if role in self.does() & CRITICAL_ROLES)

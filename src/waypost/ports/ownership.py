@@ -17,7 +17,7 @@ class CriticalPart(Enum):
 
 
 class CriticalMoved(NamedTuple):
-    """How many shards' critical lane was taken, and let go of."""
+    """The numbers of shards whose critical lane was taken, and let go of."""
 
     taken: int
     released: int

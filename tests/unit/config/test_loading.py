@@ -274,6 +274,7 @@ def test_a_critical_worker_takes_requests_and_its_lane_and_does_nothing_else(tmp
     asked = f"{EXAMPLE}critical_worker: true\ngrpc: {{listen: 127.0.0.1:8081}}\n"
     config = read(tmp_path, f"{asked}workers: 2")
     apart = config.of_critical_worker()
+    assert (config.workers, config.processes) == (2, 3)
     assert (config.has_critical_worker, apart.does()) == (True, frozenset({Role.API, Role.GATEWAY, Role.WORKER}))
     assert (apart.grpc.listen, apart.apps) == (None, config.apps)
     assert not read(tmp_path, f"{asked}workers: 1").has_critical_worker

@@ -26,7 +26,7 @@ _ROOT: Final = Path("/")
 
 def look_at_machine(config: Config | None, root: Path = _ROOT) -> Iterator[Finding]:
     """Look at open files, memory, the disk and the kernel's queue of connections; *root* has /proc and /sys."""
-    workers = 1 if config is None else config.workers
+    workers = 1 if config is None else config.processes
     yield _open_files(workers)
     yield _memory(workers, root)
     yield _somaxconn(root)
