@@ -29,12 +29,13 @@ def claims_of(
         if window_ms <= 0:
             return ()
         return (Claim(ClaimKind.CONTENT, _content_key(submission, notification), b"", later(now, window_ms)),)
-    digest = body_hash(replace(submission, idempotency_key=None))
+    unkeyed = replace(submission, idempotency_key=None)
+    digest = body_hash(unkeyed)
     key = idempotency_key(notification.app, notification.caller, own)
     claimed = Claim(ClaimKind.IDEMPOTENCY, key, digest, later(now, IDEMPOTENCY_WINDOW_MS))
     if window_ms <= 0:
         return (claimed,)
-    said = Claim(ClaimKind.CONTENT, _content_key(submission, notification), digest, later(now, window_ms))
+    said = Claim(ClaimKind.CONTENT, _content_key(unkeyed, notification), digest, later(now, window_ms))
     return (claimed, said)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final
 
@@ -16,6 +17,10 @@ from waypost.domain.words import Words
 
 KEY_BYTES = 16
 
+_BETWEEN: Final = "\n"
+_AT_BYTES: Final = 6
+_REST_BYTES: Final = 8
+_DIGITS: Final = 14
 _canonical = msgspec.msgpack.Encoder(order="deterministic").encode
 
 
@@ -82,8 +87,29 @@ def content_key(app: AppId, caller: CallerId, user_id: UserId, content: Content)
 
 
 def idempotency_key(app: AppId, caller: CallerId, key: str) -> bytes:
-    """Derive the dedup key of an idempotency key that a caller gave."""
-    return _digest(["idempotency", app, caller, key])[:KEY_BYTES]
+    """Derive the dedup key of an idempotency key that a caller gave, or that is a place in a stream (`placed_key`)."""
+    digest = _digest(["idempotency", app, caller, key])
+    stream, between, place = key.partition(_BETWEEN)
+    if not between:
+        return digest[:KEY_BYTES]
+    at = place.partition("-")[0] if "-" in place else place.rpartition(":")[2]
+    if not at.isdecimal() or len(at) > _DIGITS:
+        return digest[:KEY_BYTES]
+    return _start_of(app, caller, stream) + int(at).to_bytes(_AT_BYTES, "big") + digest[:_REST_BYTES]
+
+
+def placed_key(stream: str, place: str) -> str:
+    """Make the idempotency key of a message at a *place* of a stream, with a sign that no caller's own can have.
+
+    Its dedup key sorts by the message's time, which begins a place in Redis, ``ms-n``, and ends one in Kafka,
+    ``partition:offset:ms``: what came together stands together in a store's index, so that a batch touches few pages.
+    """
+    return f"{stream}{_BETWEEN}{place}"
+
+
+@lru_cache(maxsize=64)
+def _start_of(app: AppId, caller: CallerId, stream: str) -> bytes:
+    return _digest(["stream", app, caller, stream])[: KEY_BYTES - _AT_BYTES - _REST_BYTES]
 
 
 def body_hash(request: Any) -> bytes:

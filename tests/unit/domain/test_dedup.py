@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 from tests.shows import shows
 from waypost.domain.content import Content
-from waypost.domain.dedup import KEY_BYTES, body_hash, content_hash, content_key, idempotency_key, shown
+from waypost.domain.dedup import (
+    KEY_BYTES,
+    body_hash,
+    content_hash,
+    content_key,
+    idempotency_key,
+    placed_key,
+    shown,
+)
 from waypost.domain.ids import AppId, CallerId, UserId
 
 text = st.text(max_size=8)
@@ -138,6 +146,35 @@ def test_each_caller_has_idempotency_keys_of_its_own() -> None:
         content_key(app, caller, UserId("k"), Content()),
     }
     assert len(keys) == 4
+    assert {len(key) for key in keys} == {KEY_BYTES}
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        ["1700000000000-0", "1700000000000-1", "1700000000001-0", "99999999999999-7"],
+        ["3:17:1700000000000", "0:5:1700000000001", "3:18:1700000000002"],
+    ],
+)
+def test_keys_of_places_sort_by_time_and_each_place_and_stream_has_its_own(places: list[str]) -> None:
+    """Those of one moment stand together, so that a batch of a stream touches few pages of an index."""
+    of = {
+        (stream, place): idempotency_key(AppId("app"), CallerId("caller"), placed_key(stream, place))
+        for stream in ("one", "other")
+        for place in places
+    }
+    assert len(set(of.values())) == len(of)
+    assert all(len(key) == KEY_BYTES for key in of.values())
+    keys = [of["one", place] for place in places]
+    assert [key[:8] for key in keys] == sorted(key[:8] for key in keys)
+    assert {key[:2] for key in keys} == {keys[0][:2]}
+
+
+@pytest.mark.parametrize("place", ["", "0:5:-1", "x", "99999999999999999999-1", "\u00b2-1", "1\n2"])
+def test_a_place_without_a_time_has_a_key_all_the_same(place: str) -> None:
+    """By its hash, as any other."""
+    keys = {idempotency_key(AppId("app"), CallerId("caller"), placed_key(stream, place)) for stream in ("one", "other")}
+    assert len(keys) == 2
     assert {len(key) for key in keys} == {KEY_BYTES}
 
 

@@ -17,7 +17,7 @@ from waypost.entrypoints.streams.messages import MESSAGE_LIMIT_BYTES, read_messa
 from waypost.ports.source import Foreign
 
 STREAM = "jobs"
-DERIVED = "jobs 17-0"
+DERIVED = "jobs\n17-0"
 INVALID = ErrorCode.INVALID_REQUEST
 HI = {"user_id": "ann", "title": "Hi"}
 

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from waypost.domain.content import Urgency
+from waypost.domain.dedup import placed_key
 from waypost.domain.errors import ErrorCode, Fault, InvalidRequest
 from waypost.domain.job import is_payload, read_job
 from waypost.domain.submission import Submission
@@ -46,23 +47,32 @@ _marked = msgspec.json.Decoder(_Marked)
 def read_message(message: Foreign, stream: str) -> Submission:
     """Read the submission in *message*, with a key that keeps it from being accepted twice; InvalidRequest if wrong.
 
-    A derived key has spaces, which a producer's own cannot have: neither can be taken for the other.
+    A derived key has a sign that a producer's own cannot have: neither can be taken for the other.
     """
     fields = message.fields
+    payload = fields.get(PAYLOAD)
+    own_key = None
+    if payload is not None and len(fields) == 1 and _USER not in payload and len(payload) <= MESSAGE_LIMIT_BYTES:
+        submission = decode(_submission, payload)  # as most are, and as they would be read below
+    else:
+        own_key = fields.get(OWN_KEY)
+        submission = _read_any(fields)
+    if own_key is not None:
+        return with_key(submission, own_key.decode(errors="replace"), "idempotency_key")
+    if submission.idempotency_key is None:
+        # It was made here, and nobody else has seen it: a copy would cost as much as the decoding.
+        structs.force_setattr(submission, "idempotency_key", placed_key(stream, message.place))
+    return submission
+
+
+def _read_any(fields: Mapping[bytes, bytes]) -> Submission:
     if sum(map(len, fields.values())) > MESSAGE_LIMIT_BYTES:
         raise InvalidRequest((Fault("", f"more than {MESSAGE_LIMIT_BYTES} bytes"),), ErrorCode.TOO_LARGE)
-    own_key = fields.get(OWN_KEY)
     if not _BESIDE.isdisjoint(fields):
         fields = {name: value for name, value in fields.items() if name not in _BESIDE}
     if is_payload(fields) and not _is_job(fields[PAYLOAD]):
-        submission = decode(_submission, fields[PAYLOAD])
-    else:
-        submission = _of_job(fields)
-    if own_key is not None:
-        return with_key(submission, own_key.decode(errors="replace"), "idempotency_key")
-    if submission.idempotency_key is not None:
-        return submission
-    return structs.replace(submission, idempotency_key=f"{stream} {message.place}")
+        return decode(_submission, fields[PAYLOAD])
+    return _of_job(fields)
 
 
 def place_of(message: Foreign) -> Trace | None:
