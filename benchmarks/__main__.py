@@ -100,13 +100,13 @@ def main() -> int:
     for each in figures.limits_of(rows):
         print(f"What limits it: {each}")
     if not only:
-        _say("`python -m benchmarks.page` keeps this run with the page.")
+        _say("`python -m benchmarks.page --keep` keeps this run with the page.")
     return 1 if any(each["failed"] for each in benches.values()) else 0
 
 
 def _ran(name: str) -> tuple[list[Row], Ran]:
     """Run one bench; where it fails, nothing but why."""
-    found, seen = figures.ran(TABLE[name][0] if name in TABLE else MORE[name])
+    found, seen = figures.ran(name, TABLE[name][0] if name in TABLE else MORE[name])
     _say(f"  {name} {seen['failed'] or ''} took {seen['seconds']:.0f} s; others had {seen['others']:.0%} meanwhile")
     found.append(row(name, "cores that others had meanwhile", 100 * seen["others"], "%"))
     found.append(row(name, "a turn of the calibration loop", seen["loop_us"], "µs CPU"))

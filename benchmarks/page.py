@@ -1,7 +1,7 @@
-"""``python -m benchmarks.page``: keep the last whole run with the page, and write the page's table from it.
+"""``python -m benchmarks.page``: write the page's table from the run that is kept beside it.
 
-``--check`` says whether the table is that of the kept run, and writes nothing. Where there is no run in `results/`, the
-table is written anew from what is kept.
+``--keep`` keeps the last run first, if it was a whole one. ``--check`` writes nothing, and says whether the table is that
+of the kept run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
         complaints = stale()
         print(*complaints, sep="\n", end="\n" if complaints else "")
         return 1 if complaints else 0
-    if LATEST.exists():
+    if "--keep" in arguments:
         if missing := unfinished(json.loads(LATEST.read_text(encoding="utf-8"))):
             print(f"{LATEST.name} is not of a whole run: it lacks {', '.join(missing)}.", file=sys.stderr)
             return 1
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
 def stale() -> list[str]:
     """What is wrong with the table on the page; nothing where it is that of the kept run."""
     page = PAGE.read_text(encoding="utf-8")
-    return [] if written(page, kept()) == page else [f"{PAGE.name}: run `python -m benchmarks.page`, or make bench"]
+    return [] if written(page, kept()) == page else [f"{PAGE.name}: run `python -m benchmarks.page`"]
 
 
 def kept() -> Report | None:

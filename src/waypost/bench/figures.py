@@ -124,7 +124,7 @@ FIGURES: Final[Sequence[Figure]] = (
         Figure(f"critical p99 against quiet: {name}", "isolation", _CRITICAL.format(noise), 1.5, "most", "ratio",
                then="1.1")
         for name, noise in (
-            ("beside a bulk request", "a bulk request to all in the registry"),
+            ("beside bulk requests", "bulk requests to all in the registry"),
             ("another app floods", "another app floods"),
             ("ten times the silent traffic", "ten times the silent traffic"),
             ("FCM never answers", "FCM a black hole"),
@@ -162,13 +162,16 @@ def _line(figure: Figure, row: Row | None, ran: Ran | None, interpreter: str) ->
     )
 
 
-def ran(bench: Callable[[], list[Row]]) -> tuple[list[Row], Ran]:
-    """Run a bench, and say what there is to say of it; one that fails gives no rows, but why."""
+def ran(name: str, bench: Callable[[], list[Row]]) -> tuple[list[Row], Ran]:
+    """Run a bench, and say what there is to say of it; one that fails gives no rows, but why.
+
+    The rows are those of that *name*: one bench may be run under several, with other programs.
+    """
     meanwhile = Meanwhile()
     found: list[Row] = []
     failed = None
     try:
-        found = bench()
+        found = [Row(**(each | {"bench": name})) for each in bench()]
     except Exception as unexpected:  # noqa: BLE001 - its lines say it, and others are run all the same
         failed = f"{type(unexpected).__name__}: {unexpected}".splitlines()[0][:LONGEST_REASON]
         print_exception(unexpected)

@@ -52,13 +52,7 @@ def _measured(stack: BenchStack, fields: str, batch: int, connections: int, firs
     before_s = stack.cpu_s()
     tomorrow = (datetime.now(UTC) + timedelta(days=1)).isoformat(timespec="seconds")
     fields += f'"scheduled_at":"{tomorrow}"'
-    wishes: dict[str, Any] = {
-        "batch": batch,
-        "connections": connections,
-        "users": USERS,
-        "first": first,
-        "count": count,
-    }
+    wishes: dict[str, Any] = {"batch": batch, "connections": connections, "first": first, "count": count}
     seen = stack.load(fields=fields, users=USERS, **wishes).result()
     return {name: seen[name] for name in ("p50_ms", "p95_ms", "p99_ms")} | {
         "per_s": count / seen["seconds"],

@@ -55,7 +55,7 @@ def bench(names: tuple[str, ...], seconds: float, with_rows: bool, as_json: bool
         task = bar.add_task("", total=len(chosen))
         for name in chosen:
             bar.update(task, description=name)
-            found, ran[name] = figures.ran(benches[name])
+            found, ran[name] = figures.ran(name, benches[name])
             rows += found
             bar.advance(task)
     here = machine()

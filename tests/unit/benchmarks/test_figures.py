@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks import isolation
+from benchmarks.__main__ import TABLE
 from waypost.bench import sustained
 from waypost.bench.contention import Limits
 from waypost.bench.figures import FIGURES, Ran, limits_of, lines, measured_only, ran
@@ -66,6 +68,17 @@ def test_a_bench_that_fails_ends_nothing() -> None:
     def broken() -> list[Row]:
         raise RuntimeError("the disk is full\nand more of it")
 
-    found, seen = ran(broken)
+    found, seen = ran("idle", broken)
     assert found == []
     assert seen["failed"] == "RuntimeError: the disk is full"
+
+
+def test_each_noise_of_the_isolation_bench_has_its_figure() -> None:
+    """By the name that the bench gives it."""
+    named = {each.name.partition(": ")[2] for each in FIGURES if each.bench == "isolation"}
+    assert named == {name for name, *_ in isolation._NOISES.values()}
+
+
+def test_every_figure_comes_from_a_bench_of_the_table() -> None:
+    """And each of them fills a line."""
+    assert {each.bench for each in FIGURES} == set(TABLE)
