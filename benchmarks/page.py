@@ -1,7 +1,7 @@
 """``python -m benchmarks.page``: write the page's table from the run that is kept beside it.
 
-``--keep`` keeps the last run first, if it was a whole one. ``--check`` writes nothing, and says whether the table is that
-of the kept run.
+``--keep`` keeps the last run first, if it was a whole one. ``--check`` writes nothing, and says whether the table is
+that of the kept run.
 """
 
 from __future__ import annotations
