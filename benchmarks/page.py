@@ -16,7 +16,7 @@ from typing import Final
 from waypost.bench.figures import Line, Report, lines
 
 DOCS: Final = Path(__file__).parents[1] / "docs" / "internals"
-PAGE: Final = DOCS / "performance_table.md"
+PAGE: Final = DOCS / "performance.md"
 KEPT: Final = DOCS / "bench" / "latest.json"
 LATEST: Final = Path(__file__).parent / "results" / "latest.json"
 BEGIN: Final = "<!-- the table: `python -m benchmarks.page` writes it -->"

@@ -15,7 +15,7 @@ from waypost.bench.rows import Row
 
 
 class Ran(TypedDict):
-    """What there is to say of one bench, beside its rows."""
+    """The circumstances of one bench, beside its rows."""
 
     seconds: float
     others: float

@@ -19,7 +19,7 @@ _CHUNKS: Final = 8
 
 
 class Machine(TypedDict):
-    """What a bench ran on."""
+    """The machine that a bench ran on."""
 
     cpu: str
     cores: int
@@ -56,7 +56,7 @@ def _chunk_us() -> float:
 
 
 class Meanwhile:
-    """What happens from now on beside what we start, and how fast the interpreter is before and after."""
+    """The time from now on: what others take in it, and how fast the interpreter is before and after."""
 
     def __init__(self) -> None:
         self._loop_us = calibration_us()

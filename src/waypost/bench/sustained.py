@@ -34,7 +34,7 @@ class Offer:
 
 @dataclass(frozen=True)
 class Balanced:
-    """What store and gateway disagree about, once all is over."""
+    """The differences between store and gateway, once all is over."""
 
     lost: int
     """Notifications that are gone or not final, and receipts of what the gateway never had."""

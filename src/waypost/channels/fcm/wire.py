@@ -30,7 +30,7 @@ more than two PINGs lie between.
 
 
 class FcmBatch:
-    """What messages that were handed over together have in common: their instants, and who is told how they ended."""
+    """Messages that were handed over together: their instants, and who is told how they ended."""
 
     __slots__ = ("ended", "until")
 
