@@ -114,7 +114,7 @@ class HeadReader:
         same = 0
         while same < min(len(last), len(block)) and last[same] == block[same]:
             same += 1
-        for place, begin, end in value_places(block):
+        for place, begin, end in value_places(block, is_kept=self._decoder.keeps_fields):
             if begin <= same < end and place > 0 and head.fields[place - 1][0] != b"content-length":
                 size = sum([len(name) + len(value) + FIELD_OVERHEAD for name, value in head.fields])
                 room = self._limit_bytes - size - _STATUS_BYTES + len(head.fields[place - 1][1])

@@ -123,6 +123,11 @@ class HeaderDecoder:
         self._most_table_bytes = LARGEST_TABLE_BYTES
         self._texts: dict[bytes, bytes] = {}
 
+    @property
+    def keeps_fields(self) -> bool:
+        """Whether a field may enter the table."""
+        return self._most_table_bytes > 0
+
     def decode(self, block: bytes, limit_bytes: int) -> tuple[Field, ...]:
         """Decode the fields of a whole header block.
 
@@ -235,10 +240,10 @@ def decode_headers(block: bytes, limit_bytes: int) -> tuple[Field, ...]:
     return HeaderDecoder().decode(block, limit_bytes)
 
 
-def value_places(block: bytes) -> list[tuple[int, int, int]]:
+def value_places(block: bytes, *, is_kept: bool) -> list[tuple[int, int, int]]:
     """Find the values that are spelled out in a well-formed *block*: their fields' numbers, where they begin and end.
 
-    Values with lengths of more than a byte are left out.
+    Values with lengths of more than a byte are left out, and where the table *is_kept* those that may enter it.
     """
     places: list[tuple[int, int, int]] = []
     field = at = 0
@@ -256,7 +261,7 @@ def value_places(block: bytes) -> list[tuple[int, int, int]]:
                 at += length
             begin = at
             length, at = _number(block, at, 0x7F)
-            if at == begin + 1:
+            if at == begin + 1 and not (is_kept and first & 0x40):
                 places.append((field, begin, at + length))
             at += length
         field += 1

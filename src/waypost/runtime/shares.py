@@ -78,6 +78,7 @@ class Shares:
         if owned < fair and (taken := await self._ownership.acquire(fair - owned)):
             self._telemetry.event(Event.SHARDS_TAKEN, count=taken, owned=owned + taken)
             self._on_taken()
+            await self._claim_critical()  # with a shard comes its critical lane, which may be another's to carry
         excess = owned - self._ownership.offered() - fair
         if excess > 0:
             self._ownership.offer(excess)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 
 from waypost.stores.sql.checkpoint import AGAIN_AFTER_S, CUT_EVERY_S, Checkpoint
 from waypost.stores.sql.connection import SqliteConnection, connect
+from waypost.stores.sql.settings import SqlSettings
+from waypost.stores.sql.sqlite import SqliteEngine
 
 PAGE_BYTES = 4096
 LIMIT_PAGES = 8
@@ -121,3 +124,26 @@ def test_a_short_log_is_cut_in_time_and_whoever_reads_it_puts_that_off(
     now_s += CUT_EVERY_S
     checkpoint.run_if_due()
     assert b"secret of her" not in file.read_bytes() + log.read_bytes()
+
+
+def test_who_is_urgent_copies_the_log_where_nobody_else_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Now and then: a flood of critical notifications alone would make it grow without end."""
+    now_s, looks = 1_000.0, 0
+
+    def look(**_: bool) -> None:
+        nonlocal looks
+        looks += 1
+
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    writer = SqliteEngine(SqlSettings(url=f"sqlite:///{tmp_path}/b.db")).open_writer()
+    monkeypatch.setattr(writer._checkpoint, "run_if_due", look)
+    for _ in range(10):
+        with writer.turn(FOR_EVER_S, urgent=True):
+            pass
+    assert looks == 0
+    now_s += 1.0
+    for _ in range(10):
+        with writer.turn(FOR_EVER_S, urgent=True):
+            pass
+    assert looks == 1
+    writer.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import os
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from waypost.runtime.peers import NoPeers
 from waypost.runtime.shares import CriticalPlace, Shares
 from waypost.runtime.worker_slots import WorkerSlots, WorkerState
 from waypost.stores.sql.location import run_dir_of_store
+from waypost.stores.sql.ownership import Shards as Locks
 from waypost.stores.sql.ownership import lock
 from waypost.stores.sql.sharing import SqlOwnership
 from waypost.stores.sql.store import Store, open_store
@@ -226,3 +229,26 @@ async def test_a_process_of_the_version_before_and_these_never_have_one_shard(se
     assert lock(run_dir / "shard-08", fcntl.LOCK_EX) is None
     await first.store.shards.release([8])
     assert lock(run_dir / "shard-08", fcntl.LOCK_EX) is None, "its critical lane is still somebody's"
+
+
+async def test_a_process_without_descriptors_keeps_no_shard_from_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = os.open
+
+    def is_out(path: Path, *how: int) -> int:
+        if path.name == "shard-07":
+            raise OSError(errno.EMFILE, "too many open files")
+        return opened(path, *how)
+
+    poor, other = Locks(tmp_path), Locks(tmp_path)
+    monkeypatch.setattr(os, "open", is_out)
+    with pytest.raises(OSError, match="too many"):
+        await poor.acquire()
+    with pytest.raises(OSError, match="too many"):
+        await other.borrow([7])
+    monkeypatch.setattr(os, "open", opened)
+    assert frozenset(await other.acquire()) == EVERY - poor.owned
+    assert 7 in other.owned
+    for each in (poor, other):
+        await each.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import os
 import threading
 import time
 from pathlib import Path
@@ -83,6 +85,22 @@ def test_who_just_was_urgent_takes_its_turn(tmp_path: Path, monkeypatch: pytest.
     with urgent.hold(0.0, urgent=True):
         pass
     for lock in (urgent, waiting):
+        lock.close()
+
+
+def test_a_disk_that_takes_nothing_leaves_no_lock_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mark of who was urgent is only for others to be quick."""
+
+    def is_full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    urgent, other = WriteLock(tmp_path), WriteLock(tmp_path)
+    monkeypatch.setattr(os, "pwrite", is_full)
+    with urgent.hold(PATIENCE_S, urgent=True):
+        pass
+    with other.hold(0.0):
+        pass
+    for lock in (urgent, other):
         lock.close()
 
 

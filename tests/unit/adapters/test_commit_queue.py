@@ -59,6 +59,21 @@ def test_what_is_urgent_goes_before_what_was_accepted_first_and_commits_are_smal
     assert [queued.op for queued in queue.take(0.0)] == ["third", 1], "with few beside it"
 
 
+def test_what_is_urgent_does_not_wait_for_the_turn_of_outcomes_but_every_second_time() -> None:
+    queue = _queue(accepts=2, settles=4)
+    assert _turn(queue, 0.0) == ("accept", 2)
+    for n in range(2):
+        queue.put(Queued(ACCEPT, n, 1, FUTURE, 0.0, is_urgent=True))
+        assert queue.is_urgent is (n == 0)
+        assert queue.take(0.0)[0].is_urgent is (n == 0)
+
+
+def test_who_waits_behind_what_is_urgent_is_seen_to_wait() -> None:
+    queue = _queue(accepts=1, settles=0)
+    queue.put(Queued(ACCEPT, "urgent", 1, FUTURE, 1.0, is_urgent=True))
+    assert queue.pressure(1.0, 2.0).share == 0.5
+
+
 def test_commits_are_small_while_another_process_is_hurried() -> None:
     queue = CommitQueue(ROWS)
     for n in range(20):

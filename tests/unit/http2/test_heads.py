@@ -90,3 +90,15 @@ def test_a_form_is_forgotten_when_the_table_changes() -> None:
     reader.read(b"\x88" + put % 2)
     assert reader.alike(indexed[2]) is None
     assert reader.read(indexed[2]).fields == ((b"x", b"2"), (b"id", b"2"))
+
+
+def test_a_value_that_may_enter_the_table_makes_no_form() -> None:
+    """It was too large for a small table; a shorter one goes in, and later blocks refer to it."""
+    reader = HeadReader(LIMIT)
+    reader.read(b"\x3f\x09\x88")  # a table of 40 bytes
+    for value in (b"aaaaaaaaa", b"bbbbbbbbb", b"ccccccccc"):
+        reader.read(b"\x88\x40\x01x\x09" + value)
+    short = b"\x88\x40\x01x\x01d"
+    assert reader.alike(short) is None
+    reader.read(short)
+    assert reader.read(b"\x88\xbe").fields == ((b"x", b"d"),)

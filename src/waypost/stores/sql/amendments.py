@@ -31,7 +31,6 @@ from waypost.domain.amendment import (
 )
 from waypost.domain.errors import Unavailable
 from waypost.domain.ids import SHARDS, AppId, NotificationId
-from waypost.domain.notification import Lane
 from waypost.ports.peers import Peers
 from waypost.stores.sql.amend import AMEND, CLOSE, Answers, TakeBack, older, order_of
 from waypost.stores.sql.database import Database
@@ -162,7 +161,7 @@ class Amendments:
         ids = list(dict.fromkeys(each.id for each in wanted.values()))
         rows = await self._database.read_to_lease(lambda connection: list(select_in(connection, _FIND, ids)))
         found: dict[tuple[NotificationId, AppId], _Place] = {
-            (row[0], row[2]): _Place(unit_of(Lane(row[4]), row[1] % SHARDS), row[3] != "pending") for row in rows
+            (row[0], row[2]): _Place(unit_of(row[4], row[1] % SHARDS), row[3] != "pending") for row in rows
         }
         return {n: found[key] for n, each in wanted.items() if (key := (each.id, each.app)) in found}
 

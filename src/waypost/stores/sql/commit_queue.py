@@ -54,6 +54,8 @@ class CommitQueue:
         self._given_back: list[Queued] = []
         self._was_accepts = False
         """Whether the last commit was of what is accepted."""
+        self._was_urgent = False
+        """Whether it was of something urgent."""
         self._pace = CommitPace()
         self.is_closed = False
 
@@ -108,9 +110,15 @@ class CommitQueue:
 
     @property
     def is_urgent(self) -> bool:
-        """Whether something waits that goes before others."""
+        """Whether the next commit is of something that goes before others."""
         with self._wake:
-            return self._has_urgent()
+            return self._has_urgent() and self._takes_accepts()
+
+    def _takes_accepts(self) -> bool:
+        """Tell whether the next commit is of what is accepted: what is urgent goes first, every second time."""
+        if not (self._accepts and self._others):
+            return bool(self._accepts)
+        return not (self._was_urgent if self._has_urgent() else self._was_accepts)
 
     def _has_urgent(self) -> bool:
         return bool(self._accepts) and self._accepts[0].is_urgent
@@ -118,7 +126,8 @@ class CommitQueue:
     def take(self, now: float, *, hurried: bool = False) -> list[Queued]:
         """Take the operations of the next commit; fewer of them where others are *hurried*, or something here is."""
         with self._wake:
-            self._was_accepts = bool(self._accepts) and not (self._was_accepts and bool(self._others))
+            self._was_accepts = self._takes_accepts()
+            self._was_urgent = self._was_accepts and self._has_urgent()
             late = _age_s(self._others, now) > LATE_S
             line, is_larger = (self._accepts, not late) if self._was_accepts else (self._others, late)
             most = self._commit_rows * (_ACCEPTS_FOR_A_SETTLE if is_larger else 1)
@@ -141,7 +150,8 @@ class CommitQueue:
     def pressure(self, now: float, most_s: float) -> Pressure:
         """Measure how long is waited, where *most_s* is the most that may be."""
         with self._wake:
-            accepts_s = max(self._pace.wait_s, _age_s(self._accepts, now))
+            behind = next(([each] for each in self._accepts if not each.is_urgent), ())
+            accepts_s = max(self._pace.wait_s, _age_s(self._accepts, now), _age_s(behind, now))
             others_s = _age_s(self._others, now)
         return Pressure(accepts_s / most_s, others_s / most_s)
 
@@ -171,6 +181,6 @@ class CommitQueue:
         return itertools.chain(self._accepts, self._others)
 
 
-def _age_s(line: deque[Queued], now: float) -> float:
+def _age_s(line: Sequence[Queued], now: float) -> float:
     """Return how long the first of *line* has waited."""
     return now - line[0].since if line else 0.0

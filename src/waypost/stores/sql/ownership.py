@@ -38,9 +38,13 @@ class _Held:
         own = lock(self._run_dir / f"{self._kind}-{shard:02}", fcntl.LOCK_EX)
         if own is None:
             return False
-        part = lock(self._run_dir / f"shard-{shard:02}", fcntl.LOCK_SH)
+        part = None
+        try:
+            part = lock(self._run_dir / f"shard-{shard:02}", fcntl.LOCK_SH)
+        finally:
+            if part is None:
+                os.close(own)
         if part is None:
-            os.close(own)
             return False
         self._files[shard] = own, part
         self.shards = frozenset(self._files)
@@ -91,10 +95,9 @@ class Shards:
             if len(self.owned) >= wanted:
                 break
             if self._general.take(shard):
-                self._critical.take(shard)
+                self.version += 1
                 taken.append(shard)
-        if taken:
-            self.version += 1
+                self._critical.take(shard)
         return taken
 
     async def release(self, shards: Iterable[int]) -> None:
@@ -105,9 +108,11 @@ class Shards:
 
     async def acquire_critical(self, shards: Iterable[int]) -> list[int]:
         """Take the critical lane of those of *shards* where it is free; those taken now."""
-        taken = [shard for shard in shards if self._critical.take(shard)]
-        if taken:
-            self.version += 1
+        taken: list[int] = []
+        for shard in shards:
+            if self._critical.take(shard):
+                self.version += 1
+                taken.append(shard)
         return taken
 
     async def release_critical(self, shards: Collection[int]) -> None:
@@ -120,11 +125,16 @@ class Shards:
         """Take those of *units* that nobody owns, for a moment."""
         wanted = Leasing.of_units(units)
         general, critical = _Held(self._run_dir, _GENERAL), _Held(self._run_dir, _CRITICAL)
-        for shard in wanted.others:
-            general.take(shard)
-        for shard in wanted.critical:
-            critical.take(shard)
-        return Borrowed(general, critical)
+        borrowed = Borrowed(general, critical)
+        try:
+            for shard in wanted.others:
+                general.take(shard)
+            for shard in wanted.critical:
+                critical.take(shard)
+        except OSError:
+            await borrowed.give_back()
+            raise
+        return borrowed
 
     async def take_role(self, name: str) -> bool:
         """Own *name*, now or still."""
@@ -170,7 +180,9 @@ def lock(path: Path, how: int) -> int | None:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, how | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except OSError as taken:
         os.close(descriptor)
+        if not isinstance(taken, BlockingIOError):
+            raise
         return None
     return descriptor

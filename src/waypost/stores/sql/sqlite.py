@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -35,6 +36,8 @@ from waypost.stores.sql.settings import Durability, SqlSettings
 from waypost.stores.sql.write_lock import LockTimeout, WriteLock
 
 _MIGRATION_PATIENCE_S = 30.0
+_LOOK_EVERY_S = 1.0
+"""Seconds after which also who is urgent looks whether a checkpoint is due: there may be nobody else."""
 _NAME = f"SQLite {dbapi.sqlite_version}"
 
 
@@ -49,6 +52,7 @@ class SqliteWriter:
         self._checkpoint = Checkpoint(self.connection, settings.checkpoint_bytes)
         self._survives_power = settings.durability is Durability.POWER
         self._synchronous: str | None = None
+        self._looked_s = time.monotonic()
 
     @contextmanager
     def turn(self, patience_s: float, *, urgent: bool = False) -> Iterator[None]:
@@ -56,10 +60,16 @@ class SqliteWriter:
         try:
             with self.lock.hold(patience_s, urgent=urgent):
                 yield
-                if not urgent:
-                    self._checkpoint.run_if_due(hurried=self.is_hurried())
+                self._copy_if_due(urgent=urgent)
         except LockTimeout:
             raise Busy from None
+
+    def _copy_if_due(self, *, urgent: bool) -> None:
+        """Copy what is due of the log; who is urgent does it only where nobody else did for a moment."""
+        now_s = time.monotonic()
+        if not urgent or now_s - self._looked_s >= _LOOK_EVERY_S:
+            self._looked_s = now_s
+            self._checkpoint.run_if_due(hurried=self.is_hurried())
 
     def is_hurried(self) -> bool:
         """See Writer."""

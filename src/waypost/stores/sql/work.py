@@ -243,10 +243,11 @@ class SqlWork:
         return self._lease_table.is_taken(notification_id, n) or (notification_id, n) in self._left_alone
 
     def _rooms(self) -> dict[Lane, Room]:
-        """Return how much more of each lane may be released; another lane comes first each time."""
+        """Return how much more of each lane that is leased here may be released; another comes first each time."""
         self._lanes.rotate(-1)
         ready, last = self._lease_table.ready_by_app, self._last_due
-        return {lane: Room(_READY_LIMIT, ready(lane), last.get(lane, AppId(""))) for lane in self._lanes}
+        mine = [lane for lane in self._lanes if self._leasing.of(lane)]
+        return {lane: Room(_READY_LIMIT, ready(lane), last.get(lane, AppId(""))) for lane in mine}
 
     def _follow_shards(self) -> None:
         """Notice that shards came or went."""

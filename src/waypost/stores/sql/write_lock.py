@@ -7,7 +7,7 @@ import os
 import struct
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _FIRST_PAUSE_S = 0.000_05
@@ -41,11 +41,14 @@ class WriteLock:
     def hold(self, timeout_s: float, *, urgent: bool = False) -> Iterator[None]:
         """Hold the lock; LockTimeout after *timeout_s* seconds. *urgent*: before others, unless it just was."""
         now_s = time.monotonic()
-        if urgent and now_s - self._was_urgent_s > _URGENT_AGAIN_S:
+        goes_first = urgent and now_s - self._was_urgent_s > _URGENT_AGAIN_S
+        if goes_first:
             self._take_urgently(now_s + timeout_s)
         else:
             self._take_in_turn(now_s + timeout_s)
         try:
+            if goes_first:
+                self._note_urgent()
             yield
         finally:
             fcntl.flock(self._write, fcntl.LOCK_UN)
@@ -61,8 +64,12 @@ class WriteLock:
             _until(deadline, lambda: _is_taken(self._write))
         finally:
             fcntl.flock(self._urgent, fcntl.LOCK_UN)
+
+    def _note_urgent(self) -> None:
+        """Write down when somebody urgent had the lock; on a disk that takes nothing others hold it as long as ever."""
         self._was_urgent_s = time.monotonic()
-        os.pwrite(self._urgent, _TIME.pack(self._was_urgent_s), 0)
+        with suppress(OSError):
+            os.pwrite(self._urgent, _TIME.pack(self._was_urgent_s), 0)
 
     def _take_in_turn(self, deadline: float) -> None:
         _until(deadline, lambda: _is_taken(self._turn))
