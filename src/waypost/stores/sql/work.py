@@ -339,5 +339,5 @@ class SqlWork:
 
 
 def is_urgent(batch: Sequence[NewNotification | Replay]) -> bool:
-    """Tell whether something critical is accepted."""
-    return any(isinstance(item, NewNotification) and item.notification.lane is Lane.CRITICAL for item in batch)
+    """Tell whether what is accepted is critical, all of it: who sends it among other things is in no hurry."""
+    return all(isinstance(item, NewNotification) and item.notification.lane is Lane.CRITICAL for item in batch)
