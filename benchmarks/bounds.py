@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-KERNEL: Final = 3.5
+KERNEL: Final = 3.4
 """CPU of a request in ``waypost.http2`` as Python, in those of h2load (C) on the same server."""
-DELIVERY: Final = 25.0
+DELIVERY: Final = 28.5
 """CPU of a delivery in Waypost, REST to receipts, in turns of `waypost.bench.machine.calibration_us`."""
 WITHIN: Final = 1.2
 FLOOR: Final = 0.1

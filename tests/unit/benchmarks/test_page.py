@@ -38,7 +38,7 @@ def test_a_whole_run_is_kept_and_written(folder: Path) -> None:
     page.LATEST.write_text(json.dumps(a_run()), encoding="utf-8")
     assert page.main(["--keep"]) == 0
     text = page.PAGE.read_text(encoding="utf-8")
-    assert text.count(" | yes | 4 % | ") == len(FIGURES)
+    assert text.count(" | yes | 4 % |\n") == len(FIGURES)
     assert text.startswith("# Figures\n") and text.endswith("\n\nThe end.\n")
     assert json.loads(page.KEPT.read_text(encoding="utf-8")) == a_run() | {"taken": page.kept()["taken"]}  # type: ignore[index] # it is kept now
     assert page.main(["--check"]) == 0
