@@ -75,7 +75,8 @@ def _text(run: Report | None) -> str:
     loop_us = sorted(ran["loop_us"] for ran in benches)
     taken = (
         f"`make bench` of {run['taken'][:10]}, {minutes:.0f} minutes, {machine['cores']} cores ({machine['cpu']}), "
-        f"Linux {machine['kernel']}, {machine['interpreter']}; a turn of the loop took {loop_us[0]:.1f} to {loop_us[-1]:.1f} µs of CPU."
+        f"Linux {machine['kernel']}, {machine['interpreter']}; "
+        f"a turn of the loop took {loop_us[0]:.1f} to {loop_us[-1]:.1f} µs of CPU."
     )
     return "\n".join([taken, "", _HEAD, *map(_line, run["table"])])
 

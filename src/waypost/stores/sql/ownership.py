@@ -38,13 +38,13 @@ class _Held:
         own = lock(self._run_dir / f"{self._kind}-{shard:02}", fcntl.LOCK_EX)
         if own is None:
             return False
-        part = None
         try:
             part = lock(self._run_dir / f"shard-{shard:02}", fcntl.LOCK_SH)
-        finally:
-            if part is None:
-                os.close(own)
+        except OSError:
+            os.close(own)
+            raise
         if part is None:
+            os.close(own)
             return False
         self._files[shard] = own, part
         self.shards = frozenset(self._files)
