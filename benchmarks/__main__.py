@@ -56,7 +56,7 @@ TABLE: dict[str, tuple[Callable[[], list[Row]], float]] = {
     "history": (history.run, 5),
     "idle": (lambda: idle.run(in_rust(), IDLE_S), 1),
 }
-"""What the table is filled from, and about how many minutes each takes on two quiet cores."""
+"""The benches that the table is filled from, and about how many minutes each takes on two quiet cores."""
 MORE: dict[str, Callable[[], list[Row]]] = {
     "kernel": kernel.run,
     "encryption": encryption.run,

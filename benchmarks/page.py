@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
 
 
 def stale() -> list[str]:
-    """What is wrong with the table on the page; nothing where it is that of the kept run."""
+    """List what is wrong with the table on the page; nothing where it is that of the kept run."""
     page = PAGE.read_text(encoding="utf-8")
     return [] if written(page, kept()) == page else [f"{PAGE.name}: run `python -m benchmarks.page`"]
 

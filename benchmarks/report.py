@@ -20,7 +20,7 @@ _WIDTH: Final = 190
 
 
 def report(rows: list[Row], benches: Mapping[str, Ran]) -> Report:
-    """What there is so far."""
+    """Build the report of what there is so far."""
     here, taken = machine(), datetime.now(UTC).isoformat(timespec="seconds")
     table = lines(rows, benches, here["interpreter"])
     return Report(taken=taken, machine=here, benches=dict(benches), results=rows, table=table)
@@ -33,7 +33,7 @@ def keep(made: Report) -> None:
 
 
 def print_rows(rows: Iterable[Row]) -> None:
-    """What one bench measured."""
+    """Print what one bench measured."""
     table = Table("bench", "what", "value", "unit", "against", "ratio")
     for each in rows:
         table.add_row(*("" if cell is None else str(cell) for cell in each.values()))

@@ -38,12 +38,12 @@ class Limits:
     """The shares of a time, 1 being all of it."""
 
     waypost: float
-    """Of all cores, as the next three."""
+    """The share of all cores that it had; the next three likewise."""
     gateway: float
     load: float
     others: float
     locked: float
-    """Of the time."""
+    """The share of the time in which the write lock was held."""
     fsync_ms: float
     cores: int
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from binascii import hexlify
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
-from struct import Struct
 from typing import Any, Final
 
 from waypost.domain.delivery import Delivery
@@ -22,8 +20,6 @@ ID_KEY = "waypost_id"
 ANY_ID: Final = format_id(NotificationId(os.urandom(16)))
 """Stands in a rendering for the id of the notification: made by chance, so that nobody's content holds it."""
 _ANY_ID = ANY_ID.encode()
-_parts_of = Struct("8s4s4s4s12s").unpack
-"""Divides the digits of an id as `format_id` does; the same once for each message, in half the time."""
 
 
 def told_alike(batch: Iterable[Delivery]) -> Iterator[tuple[Message, Iterator[Delivery]]]:
@@ -36,7 +32,7 @@ _message_of = attrgetter("message")
 
 def named(rendering: bytes, notification_id: NotificationId) -> bytes:
     """Put the id of a notification into a *rendering*."""
-    return rendering.replace(_ANY_ID, b"-".join(_parts_of(hexlify(notification_id))))
+    return rendering.replace(_ANY_ID, format_id(notification_id).encode())
 
 
 def present(fields: dict[str, Any]) -> dict[str, Any]:
