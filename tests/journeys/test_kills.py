@@ -76,9 +76,14 @@ async def test_kill_9_under_load_loses_nothing(
 @shows("S1-127")
 @pytest.mark.asyncio
 async def test_a_dead_workers_shards_are_taken_over_at_once(tmp_path: Path, rng: random.Random) -> None:
-    """The other worker owns all 64 shards before the dead one is replaced."""
+    """The other worker owns all 64 shards before the dead one is replaced.
+
+    Of each the thread that writes goes before the others: while it waits for a processor with the write lock, no
+    process can write.
+    """
     async with running(tmp_path, workers=2) as service:
         victim = rng.choice(service.worker_pids())
+        assert os.getpriority(os.PRIO_PROCESS, victim) > min(_niceness_of_threads(victim)), "who writes comes first"
         before = len(service.log("shards.taken"))
         await service.kill(victim)
 
@@ -88,6 +93,10 @@ async def test_a_dead_workers_shards_are_taken_over_at_once(tmp_path: Path, rng:
 
         await until(taken_over, "the other worker owns every shard")
         await until(lambda: _is_ready(service), "both workers are ready again")
+
+
+def _niceness_of_threads(process: int) -> list[int]:
+    return [os.getpriority(os.PRIO_PROCESS, int(thread)) for thread in os.listdir(f"/proc/{process}/task")]
 
 
 def _critical_worker(service: Service) -> int:

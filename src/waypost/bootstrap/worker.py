@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
 
 MAKES_WAY = 10
-"""The niceness of workers beside a critical one, which has a core as soon as it needs one."""
+"""The niceness of what makes way: for the critical worker, and for whoever holds the write lock of a file."""
 
 
 def worker_main(config_path: Path | None, given: Inheritance) -> int:
@@ -184,8 +184,9 @@ async def work(
         callers = servers_of(config, api, listener, tls)
         parts: list[Lifecycle] = [reloader, tokens, api.callers, hub, *callers, *streams.values()]
         share_the_interpreter()
-        if critical.slot is not None and not critical.is_here:
-            os.nice(MAKES_WAY)  # this thread, not the one that writes: others wait for who has the write lock
+        shares_a_file = config.workers > 1 and not on.store.database.engine.is_remote
+        if not critical.is_here and (shares_a_file or critical.slot is not None):
+            os.nice(MAKES_WAY)  # this thread, not the one that writes (docs/decisions/0092)
         await worker.run(LifecycleGroup(parts), stop, on_ready, config.drain_timeout_s)
 
 

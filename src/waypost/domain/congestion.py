@@ -63,7 +63,7 @@ class Observed(Struct):
     stalled_s: float = 0.0
     """Seconds in which this process itself did not run: that much of an answer time is not the provider's."""
     is_limited: bool = False
-    """Whether something had to wait because of the limit."""
+    """Whether the limit held something up, or was about to."""
     most_used: float = 0.0
     """The highest number in flight, in terms of the limit."""
 

@@ -13,6 +13,10 @@ from waypost.domain.time import Instant
 
 ROUND_S = 0.05
 """Seconds of the shortest round."""
+NEEDED = 7 / 8
+"""The part of its share from which on a lane is held up by the limit: what is leased seldom fills the last places."""
+NEEDED_AT_START = 1 / 2
+"""The same in slow start, where the limit doubles: as Linux has it (net/tcp.h, tcp_is_cwnd_limited)."""
 IDLE_ROUND_S = 1.0
 """Seconds of a round in which nothing is in flight; otherwise it lasts until there is an answer."""
 
@@ -71,7 +75,7 @@ class Concurrency:
     def take(self, lane: Lane, n: int = 1) -> None:
         """Count *n* more deliveries of *lane* in flight."""
         in_flight = self._lanes[lane] = self._lanes[lane] + n
-        if in_flight >= self._most[lane]:
+        if in_flight >= self._needed[lane]:
             self._seen.is_limited = True
 
     def give_back(self, lane: Lane, n: int = 1) -> None:
@@ -152,4 +156,6 @@ class Concurrency:
         self._share_out()
 
     def _share_out(self) -> None:
+        part = NEEDED_AT_START if self._flow.is_starting else NEEDED
         self._most = {lane: max(1, round(self._flow.limit * share)) for lane, share in self._shares.items()}
+        self._needed = {lane: math.ceil(most * part) for lane, most in self._most.items()}

@@ -144,6 +144,17 @@ def test_quick_answers_lead_up_to_the_budget_and_slow_ones_down() -> None:
     assert one.most(Lane.NORMAL) < 20
 
 
+def test_a_lane_that_just_misses_its_limit_is_held_up_by_it() -> None:
+    """What is leased fits into the room there is, and so seldom fills the last places: half is enough in slow start."""
+    one = Concurrency(BUDGETS, late_after_s=10.0)
+    before = one.limit
+    batch = Handed(Instant(0), 0.0, one.most(Lane.NORMAL) // 2 + 1)
+    one.take(Lane.NORMAL, batch.left)
+    one.answered(batch.left, batch, 0.1)
+    one.tick(1.0, 0.0)
+    assert one.limit > before
+
+
 def test_a_slow_provider_does_not_set_the_pace_for_the_others() -> None:
     """The lane leases what the quick one has room for; where it has nothing but the slow one, as much as that takes."""
     made = {name: Capabilities(name.channel, 20_000, 1_000, 1) for name in (APNS, FCM)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -25,6 +26,10 @@ from waypost.telemetry.sink import Telemetry
 T = TypeVar("T")
 
 _READERS = 2
+_QUICK_S = 0.01
+"""The longest that a read of the pages that routing needs may take on the event loop: beyond it, they are on a disk."""
+_SLOW_FOR_S = 1.0
+"""Seconds for which routing reads in a thread after one that was not quick."""
 
 
 class Database:
@@ -55,6 +60,8 @@ class Database:
         self._router = ReadPool("router", 1, self._read, telemetry)
         self._local = threading.local()
         self._opened: list[Connection] = []
+        self._threaded_until_s = 0.0 if self.loop_reader is not None else math.inf
+        """Until then routing reads in a thread."""
         self._closed = False
 
     @property
@@ -67,27 +74,39 @@ class Database:
         return await self._readers.run(query)
 
     async def read_to_route(self, query: Callable[[Connection], T]) -> T:
-        """Run *query* in the thread that reads for deliveries alone: nobody's search makes them wait."""
-        return await self._router.run(query)
+        """Run *query* on the event loop while such reads are quick, otherwise in a thread for deliveries alone.
+
+        A thread costs more than a quick read, which would have it wait for the interpreter anyway.
+        """
+        started_s = time.monotonic()
+        if started_s < self._threaded_until_s:
+            return await self._router.run(query)
+        found = self._read_here(query)
+        ended_s = time.monotonic()
+        if ended_s - started_s > _QUICK_S:
+            self._threaded_until_s = ended_s + _SLOW_FOR_S
+        return found
 
     async def read_to_lease(self, query: Callable[[Connection], T]) -> T:
-        """Run *query* on the event loop, without a pause, or where that would be a round trip as ``read_to_route``.
+        """Run *query* on the event loop, without a pause, or in a thread where that would be a round trip.
 
         What is leased or let go of may change during such a pause: ``Holdings.watching`` tells.
         """
-        if self.loop_reader is None:
-            return await self.read_to_route(query)
-        started = time.monotonic()
+        return await self._router.run(query) if self.loop_reader is None else self._read_here(query)
+
+    def _read_here(self, query: Callable[[Connection], T]) -> T:
+        assert self.loop_reader is not None
+        started_s = time.monotonic()
         try:
             found = query(self.loop_reader)
         except Exception as error:
             raise self._refusal_of(error) from error
-        self.telemetry.observe(Metric.STORE_SECONDS, time.monotonic() - started, query=name_of(query))
+        self.telemetry.observe(Metric.STORE_SECONDS, time.monotonic() - started_s, query=name_of(query))
         return found
 
     async def _mark(self) -> Mark:
         if self.loop_reader is None:
-            return await self.read_to_route(self.engine.mark)
+            return await self._router.run(self.engine.mark)
         try:  # not measured as a query: that would cost more than it does
             return self.engine.mark(self.loop_reader)
         except Exception as error:
