@@ -58,6 +58,7 @@ def test_who_is_urgent_has_it_next_whoever_waited_first(tmp_path: Path) -> None:
 
 
 def test_others_know_for_a_while_that_somebody_was_urgent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_LOOK_EVERY_S", 0.0)
     urgent, other = WriteLock(tmp_path), WriteLock(tmp_path)
     assert not other.is_hurried()
     with urgent.hold(PATIENCE_S):

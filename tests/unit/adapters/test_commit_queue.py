@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from waypost.ports.pressure import Cause
-from waypost.stores.sql.commit_queue import LATE_S, CommitQueue, Queued
+from waypost.stores.sql.commit_queue import HURRIED, LATE_S, CommitQueue, Queued
 from waypost.stores.sql.transaction import OperationKind
 
 ROWS = 10
@@ -75,10 +75,10 @@ def test_who_waits_behind_what_is_urgent_is_seen_to_wait() -> None:
 
 
 def test_commits_are_small_while_another_process_is_hurried() -> None:
-    queue = CommitQueue(ROWS)
+    queue = CommitQueue(2 * HURRIED)
     for n in range(20):
         queue.put(Queued(SETTLE, n, 1, FUTURE, 0.0))
-    assert [len(queue.take(0.0, hurried=hurried)) for hurried in (True, False)] == [2, 10]
+    assert [len(queue.take(0.0, hurried=hurried)) for hurried in (True, False)] == [2, 2 * HURRIED]
 
 
 def test_who_waits_alone_has_every_turn() -> None:

@@ -20,7 +20,7 @@ _ACCEPTS_FOR_A_SETTLE: Final = 4
 """The cost of a row that is settled, in rows that are accepted."""
 LATE_S: Final = 0.25
 """Seconds of waiting after which outcomes have the larger part of the commits."""
-HURRIED: Final = 4
+HURRIED: Final = 8
 """The part of its usual rows that a commit has while what is critical waits for others' commits."""
 
 

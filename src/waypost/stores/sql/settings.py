@@ -41,7 +41,7 @@ class SqlSettings(Struct, frozen=True):
     """Bytes reserved on the disk, so that outcomes can be written when it is full."""
     dedup_partition_h: int = 6
     """Hours of dedup keys in one table, which is dropped whole."""
-    commit_rows: int = 256
+    commit_rows: int = 512
     """Outcomes of so many notifications share a commit, and four times as many accepted ones; reversed while outcomes
     are late."""
     withdraw_timeout_s: float = 2.0

@@ -14,6 +14,8 @@ _FIRST_PAUSE_S = 0.000_05
 _LONGEST_PAUSE_S = 0.001
 HURRIED_S = 1.0
 """Seconds after an urgent write for which others hold the lock but shortly: the next one may be near."""
+_LOOK_EVERY_S = 0.01
+"""Seconds for which what was read of others' urgent writes is taken as it was."""
 _URGENT_AGAIN_S = 0.02
 """Seconds after an urgent write of a process in which it takes its turn as others do."""
 _TIME = struct.Struct("<d")
@@ -36,6 +38,9 @@ class WriteLock:
         self._write = _open(run_dir / "write.lock")
         self._urgent = _open(run_dir / "urgent.lock")
         self._was_urgent_s = float("-inf")
+        self._looked_s = float("-inf")
+        self._seen_s = float("-inf")
+        """When somebody was urgent, as of the last look."""
 
     @contextmanager
     def hold(self, timeout_s: float, *, urgent: bool = False) -> Iterator[None]:
@@ -55,8 +60,12 @@ class WriteLock:
 
     def is_hurried(self) -> bool:
         """Tell whether somebody was urgent just now; any thread may ask."""
-        written = os.pread(self._urgent, _TIME.size, 0)
-        return len(written) == _TIME.size and 0 <= time.monotonic() - _TIME.unpack(written)[0] < HURRIED_S
+        now_s = time.monotonic()
+        if now_s - self._looked_s >= _LOOK_EVERY_S:
+            self._looked_s = now_s
+            written = os.pread(self._urgent, _TIME.size, 0)
+            self._seen_s = _TIME.unpack(written)[0] if len(written) == _TIME.size else float("-inf")
+        return 0 <= now_s - self._seen_s < HURRIED_S
 
     def _take_urgently(self, deadline: float) -> None:
         _until(deadline, lambda: _is_taken(self._urgent, fcntl.LOCK_SH))
