@@ -17,7 +17,7 @@ from waypost.runtime.delivery_context import DeliveryContext
 from waypost.runtime.time_slices import slices
 from waypost.telemetry import Event, Metric
 
-BATCH = 500
+BATCH = 200
 """The most items leased at once."""
 LEASE_MS = 60_000
 EXTEND_S = 0.5

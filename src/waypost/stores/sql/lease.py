@@ -4,7 +4,7 @@ Rows come in commit order, since *seq* is given out under the write lock; so a c
 a row that appears later. Shards of other processes are skipped inside the index. What lies behind a cursor is leased,
 or was given back and waits in memory; after a change of shards every cursor starts again, and what is held is skipped.
 
-It reads on the event loop: 500 rows are some 2 ms, mostly spent making Python objects, which a thread would do under
+It reads on the event loop: 200 rows are some 1 ms, mostly spent making Python objects, which a thread would do under
 the same interpreter lock; and nothing can be leased twice between a read and what is remembered of it.
 """
 
