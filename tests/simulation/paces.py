@@ -32,7 +32,7 @@ def hurry() -> None:
     worker.DEPTH_S = 3.0
     worker.PARKED_S = 5.0
     setattr(worker, "LAG_S", 20.0)  # noqa: B010 - imported there, so that mypy does not know it
-    duties.REPORT_S = 3.0
+    duties.REPORT_S = duties.REGISTRY_S = 3.0
     duties.RECORD_S = 20.0
     duties.SWEEP_S = 15.0
     duties.ERASE_S = 10.0

@@ -30,7 +30,10 @@ class RegistryNews(Struct, frozen=True):
 
 
 def registry_news(moves: Iterable[DeliveryMoved], deleting: Collection[AppId] = ()) -> RegistryNews:
-    """Gather each dead token once and each device's latest use from moves; *deleting* are apps that keep none. Pure."""
+    """Gather each dead token once and each device's latest use from moves; *deleting* are apps that keep none. Pure.
+
+    Uses come in the order in which registries keep devices: who writes them changes each page of those once.
+    """
     evictions: dict[tuple[AppId, bytes], Instant] = {}
     uses: dict[tuple[AppId, UserId, DeviceId], Instant] = {}
     for move in moves:
@@ -44,7 +47,7 @@ def registry_news(moves: Iterable[DeliveryMoved], deleting: Collection[AppId] = 
                 uses[device] = move.at
     return RegistryNews(
         tuple(Eviction(app, token, since, app in deleting) for (app, token), since in evictions.items()),
-        tuple(Use(app, user_id, device_id, at) for (app, user_id, device_id), at in uses.items()),
+        tuple(Use(*device, uses[device]) for device in sorted(uses)),
     )
 
 

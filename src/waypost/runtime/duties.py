@@ -40,6 +40,8 @@ from waypost.runtime.ticker import ELSEWHERE, UNTIL_WRITTEN, Rest, Ticker
 from waypost.telemetry import Event, Metric
 
 REPORT_S = 0.25
+REGISTRY_S = 1.0
+"""Seconds between two reports to the registry: the more uses of devices come together, the fewer pages are written."""
 PROMPT_S = 0.02
 """Seconds between two reads of a prompt reader at least: what is written in between is read together."""
 RECORD_S = 0.05
@@ -127,7 +129,7 @@ class Duties:
     def tickers(self, roles: frozenset[Role]) -> list[Ticker]:
         """List the tickers of the duties of *roles*."""
         duties = [
-            Duty(Role.REPORT, "report", REPORT_S, self._report),
+            Duty(Role.REPORT, "report", REGISTRY_S, self._report),
             *([] if self._duty_context.record is None else [Duty(Role.RECORDER, "record", RECORD_S, self._record)]),
             Duty(Role.SWEEP, "sweep", SWEEP_S, self._sweep),
             Duty(Role.SWEEP, "erase", ERASE_S, self._erase),
