@@ -68,8 +68,8 @@ if TYPE_CHECKING:
     from waypost.stores.redis.commands import Redis
 
 
-MAKES_WAY = 10
-"""The niceness of what makes way: for the critical worker, and for whoever holds the write lock of a file."""
+FOR_CRITICAL, FOR_WRITERS = 10, 5
+"""The niceness of an event loop that makes way: for the critical worker; for whoever holds the write lock of a file."""
 
 
 def worker_main(config_path: Path | None, given: Inheritance) -> int:
@@ -184,9 +184,9 @@ async def work(
         callers = servers_of(config, api, listener, tls)
         parts: list[Lifecycle] = [reloader, tokens, api.callers, hub, *callers, *streams.values()]
         share_the_interpreter()
-        shares_a_file = config.workers > 1 and not on.store.database.engine.is_remote
-        if not critical.is_here and (shares_a_file or critical.slot is not None):
-            os.nice(MAKES_WAY)  # this thread, not the one that writes (docs/decisions/0092)
+        if not critical.is_here:  # this thread makes way, not the one that writes (docs/decisions/0092)
+            shares_a_file = config.workers > 1 and not on.store.database.engine.is_remote
+            os.nice(FOR_WRITERS * shares_a_file if critical.slot is None else FOR_CRITICAL)
         await worker.run(LifecycleGroup(parts), stop, on_ready, config.drain_timeout_s)
 
 
