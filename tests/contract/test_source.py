@@ -169,12 +169,22 @@ async def test_a_producers_own_key_and_its_trace_come_along(source: SourceUnderT
 
 
 async def test_more_than_is_received_ahead_is_read_all_the_same(on_kafka: KafkaSourceUnderTest) -> None:
-    """Partitions pause while there is enough, and go on."""
+    """Nothing more is received while there is enough, partitions pause where that lasts, and both end."""
     said = [b"%d" % n for n in range(3 * READ_AHEAD)]
     await on_kafka.write(*said)
     one = await on_kafka.member()
+    consumer = one._consumer
+    assert consumer is not None
+
+    async def pauses() -> bool:
+        return consumer._is_paused
+
+    await until(pauses, "partitions pause for a reader that reads nothing")
+    held = (await one.behind()).held
+    assert held is not None and READ_AHEAD <= held < len(said)
     messages = await read_by(one, len(said), 500)
     assert payloads(messages) == sorted(said)
+    assert not consumer._is_paused
     for message in reversed(messages):
         await one.ack([message])
     assert await on_kafka.left() == 0

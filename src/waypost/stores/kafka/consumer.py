@@ -38,6 +38,8 @@ _POLL_S = 0.1
 _BATCH = 500
 _BATCHES_AHEAD = 8
 """The batches that the loop has not taken yet; then the thread waits."""
+_WAITS_HELD = 10
+"""The waits of ``_POLL_S`` for an owner that wants nothing, after which partitions pause."""
 _COMMIT_MS = 1_000
 HAND_OVER_S = 3.0
 """Seconds in which a partition that moves may finish what is under way of it."""
@@ -127,6 +129,10 @@ class GroupConsumer:
         self._is_asked = False
         """Whether a commit is under way."""
         self._room = threading.Semaphore(_BATCHES_AHEAD)
+        self._wanted = threading.Event()
+        self._wanted.set()
+        self._waits = 0
+        """The waits for the owner, one after the other, that ended without its wanting more."""
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="waypost-log-consumer", daemon=True)
 
@@ -157,6 +163,18 @@ class GroupConsumer:
         """Resume receiving the partitions."""
         self._wishes.put((self._consumer.resume, partitions_of(places)))
 
+    def hold(self) -> None:
+        """Bring nothing more until ``go_on``.
+
+        It stays with the client: a partition that pauses drops what was fetched, and begins to fetch again up to a
+        second after it is resumed. So they pause only where that lasts, since a member that does not poll is put out.
+        """
+        self._wanted.clear()
+
+    def go_on(self) -> None:
+        """Bring messages again."""
+        self._wanted.set()
+
     def done(self, offsets: Mapping[PartitionRef, int]) -> None:
         """Note that everything before these offsets is done; committed where the consumer commits."""
         said = [TopicPartition(each.topic, each.partition, offset) for each, offset in offsets.items()]
@@ -181,7 +199,8 @@ class GroupConsumer:
                     self._consumer.subscribe(self._topics, self._on_assign, self._on_revoke, self._on_lost)
                 is_member = not is_member
             self._fulfil()
-            self._receive()
+            if self._may_poll():
+                self._receive()
 
     def _fulfil(self) -> None:
         """Do what the loop wishes; wishes for partitions that have left meanwhile are pointless."""
@@ -211,12 +230,32 @@ class GroupConsumer:
                 self._is_asked = True
             self._consumer.poll(_POLL_S)  # what comes now is the next owner's to receive
 
+    @property
+    def _is_paused(self) -> bool:
+        """Whether all partitions pause, for an owner that has wanted nothing for long."""
+        return self._waits >= _WAITS_HELD
+
+    def _may_poll(self) -> bool:
+        """Tell whether to poll; where nothing is wanted, wait a little."""
+        was_paused = self._is_paused
+        if self._wanted.wait(0 if was_paused else _POLL_S):
+            self._waits = 0
+            if was_paused:
+                self._consumer.resume(self._consumer.assignment())
+            return True
+        if not was_paused:
+            self._waits += 1
+            if self._waits == _WAITS_HELD:
+                self._consumer.pause(self._consumer.assignment())
+        return was_paused
+
     def _receive(self) -> None:
         """Bring the messages to the loop: the first one ends the wait, the others come along."""
         first = self._consumer.poll(_POLL_S)
         if first is None:
             return
-        batch = [made for message in (first, *self._consumer.consume(_BATCH, 0)) if (made := self._incoming(message))]
+        messages = (first, *self._consumer.consume(_BATCH - 1, 0))
+        batch = [made for message in messages if (made := self._incoming(message))]
         while batch and not self._room.acquire(timeout=_POLL_S):
             if self._stopping:
                 return
@@ -235,6 +274,8 @@ class GroupConsumer:
         self._turns = {**self._turns, **{each.place: each.turn for each in begun}}
         self._loop.call_soon_threadsafe(self._owner.assigned, begun)
         consumer.incremental_assign([each.as_partition() for each in begun])
+        if self._is_paused:
+            consumer.pause([each.as_partition() for each in begun])
         self._look_at_group()
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:

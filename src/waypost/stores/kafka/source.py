@@ -27,7 +27,7 @@ from waypost.stores.kafka.settings import KafkaSourceSettings
 from waypost.stores.kafka.topics import describe_topic, provide_one
 
 READ_AHEAD: Final = 5_000
-"""The messages received and not asked for from which partitions pause, until half are gone."""
+"""The messages received and not asked for from which no more are received, until half are gone."""
 WAIT_S: Final = 0.5
 _BESIDE: Final = {name.decode(): name for name in (OWN_KEY, TRACE)}
 """Headers that are fields of what is handed out."""
@@ -44,7 +44,6 @@ class KafkaSource:
         self._parts: dict[int, PartitionProgress] = {}
         self._shelf: deque[IncomingMessage] = deque()
         self._in_hand: dict[str, IncomingMessage] = {}
-        self._is_paused = False
         self._came = asyncio.Event()
         self._why = "no broker answers"
 
@@ -116,8 +115,6 @@ class KafkaSource:
         """See Owner."""
         for each in partitions:
             self._parts[each.place.partition] = PartitionProgress(each.offset, None)
-        if self._is_paused and self._consumer is not None:
-            self._consumer.pause([each.place for each in partitions])
 
     async def revoked(self, places: Sequence[PartitionRef]) -> None:
         """See Owner."""
@@ -168,13 +165,10 @@ class KafkaSource:
         return Outgoing(self._settings.dead_letters_topic, incoming.key, incoming.value or b"", headers=headers)
 
     def _regulate(self) -> None:
-        """Pause receiving while there is enough."""
+        """Receive nothing more while there is enough."""
         if self._consumer is None:
             return
-        places = [PartitionRef(self.stream, number) for number in self._parts]
-        if len(self._shelf) >= READ_AHEAD and not self._is_paused:
-            self._is_paused = True
-            self._consumer.pause(places)
-        elif len(self._shelf) < READ_AHEAD // 2 and self._is_paused:
-            self._is_paused = False
-            self._consumer.resume(places)
+        if len(self._shelf) >= READ_AHEAD:
+            self._consumer.hold()
+        elif len(self._shelf) < READ_AHEAD // 2:
+            self._consumer.go_on()
