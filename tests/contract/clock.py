@@ -12,10 +12,11 @@ class StoppedClock:
 
     def __init__(self, start: Instant = START) -> None:
         self._now = start
+        self._set_by_ms = 0
 
     def now(self) -> Instant:
         """See Clock."""
-        return self._now
+        return later(self._now, self._set_by_ms)
 
     def monotonic(self) -> float:
         """See Clock."""
@@ -24,4 +25,8 @@ class StoppedClock:
     def advance(self, span_ms: int) -> Instant:
         """Move on; the new time."""
         self._now = later(self._now, span_ms)
-        return self._now
+        return self.now()
+
+    def set(self, by_ms: int) -> None:
+        """Set the wall clock to another time."""
+        self._set_by_ms += by_ms

@@ -7,7 +7,7 @@ import time
 from typing import Final
 
 from waypost.domain.ids import NotificationId, next_ids
-from waypost.domain.time import Instant
+from waypost.domain.time import SECOND_MS, Instant
 from waypost.ports.clock import Clock
 
 
@@ -21,6 +21,29 @@ class SystemClock:
     def monotonic(self) -> float:
         """Read CLOCK_MONOTONIC, in seconds: the same for every process of the machine."""
         return time.monotonic()
+
+
+_SET_BY_MS: Final = 50
+"""Milliseconds between wall clock and monotonic clock from which the former was set, or has drifted away."""
+
+
+class ClockWatch:
+    """A watch on a wall clock."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ahead_ms = self._ahead()
+
+    def was_set(self) -> bool:
+        """Tell whether the clock was set since this was last told."""
+        ahead_ms = self._ahead()
+        if abs(ahead_ms - self._ahead_ms) < _SET_BY_MS:
+            return False
+        self._ahead_ms = ahead_ms
+        return True
+
+    def _ahead(self) -> float:
+        return self._clock.now() - self._clock.monotonic() * SECOND_MS
 
 
 _NOISE_BYTES: Final = 10

@@ -15,10 +15,10 @@ from waypost.runtime.leasing import LeaseLoop
 from waypost.runtime.parked import ParkedWork
 from waypost.runtime.ticker import Rest
 
-CALM_S: Final = 0.25
-"""Seconds that a process which has nothing in hand rests at most: so late it sees that its clock was set, and what was
-written by somebody who tells nobody."""
-CALM: Final = Rest(CALM_S)
+CALM: Final = Rest(0.25)
+"""The rest of a pulse while nothing is in hand: so late it begins to beat for what nobody wrote just now."""
+REST_S: Final = 1.0
+"""Seconds that a timer rests at most where nothing is written, nothing is due, and the clock is not set."""
 
 
 class Releasing:
@@ -55,7 +55,7 @@ class Releasing:
             self._wake_all()
         for loop in self._loops:
             loop.look_again()
-        return None if released or lifted else self.rest(CALM_S)
+        return None if released or lifted else self.rest(REST_S)
 
     def rest(self, most_s: float) -> Rest | None:
         """Return the rest until something is due, *most_s* at most; None where something is going on."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import os
 import time
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -31,6 +32,14 @@ UNTIL_WRITTEN: Final = Rest(30.0)
 ELSEWHERE: Final = Rest(1.0, ends_with_news=False)
 """The rest of what another process does, until that is asked again."""
 
+TOGETHER_S: Final = 0.25
+"""Seconds between the moments at which waits of at least so long end: each time that a process wakes costs more than
+most of its tickers do."""
+_PHASE_S: Final = os.getpid() % 25 / 100
+"""The place of those moments in time, another one in most processes."""
+_EARLY_S: Final = 0.002
+"""Seconds by which an event loop may be early."""
+
 _SET_CLOCK_S: Final = 5.0
 """Seconds until what waits for a time sees that the clock was set."""
 
@@ -40,6 +49,19 @@ def until(at: Instant | None, now: Instant) -> Rest:
     return Rest(_SET_CLOCK_S if at is None else min(_SET_CLOCK_S, max(0, at - now) / SECOND_MS))
 
 
+def together_s(now_s: float, wanted_s: float) -> float:
+    """Return for how long to wait from *now_s* on, a little less than *wanted_s*, to wake at a moment with others."""
+    if wanted_s < TOGETHER_S:
+        return wanted_s
+    return wanted_s - (now_s + wanted_s - _PHASE_S + _EARLY_S) % TOGETHER_S + _EARLY_S
+
+
+def pause_s(now_s: float, wanted_s: float) -> float:
+    """Return the same, or a little more where that would be less than half of *wanted_s*."""
+    waits_s = together_s(now_s, wanted_s)
+    return waits_s if waits_s >= wanted_s / 2 else waits_s + TOGETHER_S
+
+
 Act = Callable[[], Awaitable[Rest | None] | Rest | None]
 """A task, which may return for how long it can rest."""
 Ticker = tuple[str, float, Act]
@@ -47,7 +69,7 @@ Ticker = tuple[str, float, Act]
 
 
 async def every(period_s: float, act: Act, telemetry: Telemetry, name: str, changes: Changes | None = None) -> None:
-    """Call *act* for ever, *period_s* after the last call ended, or after the rest that it returned.
+    """Call *act* for ever, *period_s* after the last call ended, or after the rest that it returned (``pause_s``).
 
     A failure is logged and does not end it. *changes* are those of the store.
     """
@@ -55,20 +77,24 @@ async def every(period_s: float, act: Act, telemetry: Telemetry, name: str, chan
         seen = 0 if changes is None else changes.version
         rest = await _acted(act, telemetry, name)
         if rest is None or rest.longest_s <= period_s:
-            await asyncio.sleep(period_s)
+            await _pause(period_s)
         elif not rest.ends_with_news:
-            await asyncio.sleep(rest.longest_s)
+            await _pause(rest.longest_s)
         elif changes is None:
-            await asyncio.sleep(period_s)
+            await _pause(period_s)
         else:
             await _news(changes, seen, period_s, rest.longest_s)
+
+
+async def _pause(wanted_s: float) -> None:
+    await asyncio.sleep(pause_s(asyncio.get_running_loop().time(), wanted_s))
 
 
 async def _news(changes: Changes, seen: int, least_s: float, most_s: float) -> None:
     """Wait until something was written since *seen*: for so long at least, and at most."""
     began_s = time.monotonic()
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(most_s):
+        async with asyncio.timeout(together_s(asyncio.get_running_loop().time(), most_s)):
             await changes.wait(seen)
     if (waited_s := time.monotonic() - began_s) < least_s:
         await asyncio.sleep(least_s - waited_s)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Collection, Coroutine
+from functools import partial
 
 from msgspec import Struct, structs
 
 from waypost.domain.backlog import Backlog
 from waypost.domain.errors import Unavailable
 from waypost.domain.notification import Lane
+from waypost.ports.changes import Changes
 from waypost.ports.lifecycle import Lifecycle
 from waypost.ports.ownership import Ownership
 from waypost.ports.peers import Peers
+from waypost.runtime.clock import ClockWatch
 from waypost.runtime.delivery_context import DeliveryContext
 from waypost.runtime.duties import Duties, DutyContext
 from waypost.runtime.ending import FAILED_DRAIN_S, ended_by, landed, senders_stopped, told_to_stop
@@ -39,7 +42,7 @@ DEPTH_S = 1.0
 MEASURE_REST_S = 5.0
 """Seconds between two measurements at most, while nothing is open and nothing is written."""
 CHANGES_S = 0.25
-"""Seconds for which what others wrote may go unnoticed where the store tells nobody."""
+"""Seconds for which what others wrote may go unnoticed where the store tells nobody, and that the clock was set."""
 PARKED_S = 5.0
 USE_S = 5.0
 WRITTEN_TOPIC = "written"
@@ -72,6 +75,7 @@ class Worker:
         self._work = duty_context.work
         self._place = place
         self._changes = duty_context.changes
+        self._clock_watch = ClockWatch(context.clock)
         self._measures = duty_context.measures
         self._parked = ParkedWork(context.gates, duty_context.work, context.routing.conditions)
         self._backlog = backlog
@@ -170,7 +174,7 @@ class Worker:
         else:
             tickers.append(("attend", ATTEND_S, self._attend))
         if self._changes is not None:
-            tickers.append(("changes", CHANGES_S, self._changes.look))
+            tickers.append(("changes", CHANGES_S, partial(self._look, self._changes)))
         tickers += self._duties.tickers(self._place.roles)
         telemetry = self._context.telemetry
         return [every(period_s, act, telemetry, name, self._changes) for name, period_s, act in tickers]
@@ -193,6 +197,12 @@ class Worker:
         self._place.peers.on(SHARDS_TOPIC, shards_moved)
         self._place.peers.on(WORK_TOPIC, work_came)
         self._place.peers.on(WRITTEN_TOPIC, something_written)
+
+    async def _look(self, changes: Changes) -> None:
+        """Look for what others wrote; a clock that was set ends the rests that last until something is due, too."""
+        if self._clock_watch.was_set():
+            changes.note()
+        await changes.look()
 
     def _others_wrote(self) -> None:
         if self._changes is not None:

@@ -41,6 +41,8 @@ from waypost.runtime.shares import NOBODY, CriticalPlace
 from waypost.runtime.timer import TimerSettings
 from waypost.runtime.worker import Worker, WorkerIdentity
 from waypost.runtime.worker_slots import WorkerState
+from waypost.stores.sql.changes import StoreChanges
+from waypost.stores.sql.sqlite import DataVersion
 from waypost.telemetry import Metric, Silent
 
 pytestmark = pytest.mark.asyncio
@@ -292,6 +294,21 @@ async def test_a_store_that_does_not_answer_keeps_nothing_back_that_is_due_elsew
         told = await bench.accept("ann", scheduled_at=later(bench.clock.now(), 1_000))
         bench.clock.advance(2_000)
         await until(lambda: set(bench.statuses(told).values()) == {DeliveryStatus.SENT})
+
+
+async def test_a_clock_that_was_set_ends_what_rests_until_a_time(bench: LaneBench) -> None:
+    """By much or by little, to either side; that it goes on is no news."""
+
+    async def nobody_wrote() -> DataVersion:
+        return DataVersion(0)
+
+    changes = StoreChanges(nobody_wrote)
+    async with at_work(bench, changes=changes):
+        await until(lambda: changes.version == 1)  # the first look
+        bench.clock.advance(HOUR_MS)
+        for times, by_ms in enumerate((HOUR_MS, -100), start=2):
+            bench.clock.set(by_ms)
+            await until(lambda version=times: changes.version == version)  # type: ignore[misc]  # bound at once
 
 
 @pytest.mark.parametrize(
