@@ -33,8 +33,8 @@ from waypost.runtime.ticker import every
 from waypost.telemetry import Event, Metric, Telemetry
 from waypost.telemetry.tracing import Trace
 
-BATCHES_AT_ONCE: Final = 3
-"""The most batches at once: while one is being written the next is read and decoded."""
+BATCHES_AT_ONCE: Final = 5
+"""The most batches at once: while some are written by one commit the next ones are read and decoded."""
 LONGEST_PAUSE_S: Final = 1.0
 MEASURE_S: Final = 5.0
 LAST_WORDS_S: Final = 5.0
