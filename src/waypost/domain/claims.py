@@ -22,10 +22,11 @@ def claims_of(
 ) -> tuple[Claim, ...]:
     """List the keys that *submission* claims for its *notification*: the caller's own, and that of what it says."""
     own = submission.idempotency_key
-    if own is None and submission.dedup_window is None and not (defaults.has_windows or _is_of_notify(submission)):
-        return ()
-    window_ms = min(_window_s(submission, defaults) * SECOND_MS, notification.expires_at - now)
+    may_have_window = submission.dedup_window is not None or defaults.has_windows
     if own is None:
+        if not may_have_window and not _is_of_notify(submission):
+            return ()
+        window_ms = _window_ms(submission, notification, defaults, now)
         if window_ms <= 0:
             return ()
         return (Claim(ClaimKind.CONTENT, _content_key(submission, notification), b"", later(now, window_ms)),)
@@ -33,6 +34,7 @@ def claims_of(
     digest = body_hash(unkeyed)
     key = idempotency_key(notification.app, notification.caller, own)
     claimed = Claim(ClaimKind.IDEMPOTENCY, key, digest, later(now, IDEMPOTENCY_WINDOW_MS))
+    window_ms = _window_ms(submission, notification, defaults, now) if may_have_window else 0
     if window_ms <= 0:
         return (claimed,)
     said = Claim(ClaimKind.CONTENT, _content_key(unkeyed, notification), digest, later(now, window_ms))
@@ -57,6 +59,10 @@ def _content_key(submission: Submission, notification: Notification) -> bytes:
     if said.idempotency_key is not None or said.dedup_window is not None:
         said = replace(said, idempotency_key=None, dedup_window=None)
     return said_key(notification.app, notification.caller, said)
+
+
+def _window_ms(submission: Submission, notification: Notification, defaults: Defaults, now: Instant) -> int:
+    return min(_window_s(submission, defaults) * SECOND_MS, notification.expires_at - now)
 
 
 def _window_s(submission: Submission, defaults: Defaults) -> int:

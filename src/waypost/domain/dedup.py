@@ -89,13 +89,12 @@ def content_key(app: AppId, caller: CallerId, user_id: UserId, content: Content)
 def idempotency_key(app: AppId, caller: CallerId, key: str) -> bytes:
     """Derive the dedup key of an idempotency key that a caller gave, or that is a place in a stream (`placed_key`)."""
     digest = _digest(["idempotency", app, caller, key])
-    stream, between, place = key.partition(_BETWEEN)
-    if not between:
+    if _BETWEEN not in key:
         return digest[:KEY_BYTES]
+    stream, _, place = key.partition(_BETWEEN)
     at = place.partition("-")[0] if "-" in place else place.rpartition(":")[2]
-    if not at.isdecimal() or len(at) > _DIGITS:
-        return digest[:KEY_BYTES]
-    return _start_of(app, caller, stream) + int(at).to_bytes(_AT_BYTES, "big") + digest[:_REST_BYTES]
+    start = _start_at(app, caller, stream, at)
+    return digest[:KEY_BYTES] if start is None else start + digest[:_REST_BYTES]
 
 
 def placed_key(stream: str, place: str) -> str:
@@ -107,9 +106,13 @@ def placed_key(stream: str, place: str) -> str:
     return f"{stream}{_BETWEEN}{place}"
 
 
-@lru_cache(maxsize=64)
-def _start_of(app: AppId, caller: CallerId, stream: str) -> bytes:
-    return _digest(["stream", app, caller, stream])[: KEY_BYTES - _AT_BYTES - _REST_BYTES]
+@lru_cache(maxsize=256)
+def _start_at(app: AppId, caller: CallerId, stream: str, at: str) -> bytes | None:
+    """Derive what the keys of all messages of a time begin with; None where *at* is none."""
+    if not at.isdecimal() or len(at) > _DIGITS:
+        return None
+    of_stream = _digest(["stream", app, caller, stream])[: KEY_BYTES - _AT_BYTES - _REST_BYTES]
+    return of_stream + int(at).to_bytes(_AT_BYTES, "big")
 
 
 def body_hash(request: Any) -> bytes:

@@ -95,6 +95,6 @@ def incoming(message: Message, *, heads: bool) -> IncomingMessage | None:
     value = None if error is not None else message.value() or b""
     if not heads or value is None:
         return IncomingMessage(place, message.offset() or 0, value, message.key() or b"")
-    read: Any = message.headers() or ()
-    headers = tuple((name, text or b"") for name, text in read)
+    read: Any = message.headers()
+    headers = tuple((name, text or b"") for name, text in read) if read else ()
     return IncomingMessage(place, message.offset() or 0, value, message.key() or b"", message.timestamp()[1], headers)
