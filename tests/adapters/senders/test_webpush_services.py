@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -16,7 +18,7 @@ from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Platform, SubscriptionKeys
 from waypost.domain.ids import AppId
-from waypost.domain.outcome import Refused, Taken
+from waypost.domain.outcome import Outcome, Refused, Taken, Unreachable
 from waypost.lab import Lab
 from waypost.telemetry.sink import Silent
 
@@ -92,6 +94,46 @@ async def test_the_service_unused_for_longest_makes_room(lab: Lab, webpush_setti
     await sender.stop(1)
     assert len(accepted(lab, "webpush")) == 3
     assert lab.records.counts["webpush"].connections_opened == 3
+
+
+@pytest.mark.asyncio
+async def test_a_service_that_is_in_use_makes_no_room_for_another_in_the_same_batch(
+    lab: Lab, webpush_settings: WebPushSettings
+) -> None:
+    settings = msgspec.structs.replace(
+        webpush_settings,
+        allow_endpoints=(lab.urls.webpush, lab.urls.webpush.replace("127.0.0.1", "localhost")),
+        push_services=1,
+    )
+    sender = WebPushSender(CredentialId.of(DEMO, "webpush"), settings, clock=SystemClock(), telemetry=Silent())
+    await sender.start()
+    there = to_web(lab)
+    elsewhere = _at(there, there.device.token.replace("127.0.0.1", "localhost"))
+    bad = delivery(Platform("web"), to_web(lab).device.token, fresh())
+    got = await outcomes(sender, [to_web(lab), elsewhere, bad, to_web(lab)])
+    await sender.stop(1)
+    assert [type(each) for each in got] == [Taken, Unreachable, Refused, Taken]
+    assert isinstance(got[1], Unreachable)
+    assert got[1].code == "push_services_full"
+    assert lab.records.counts["webpush"].connections_opened == 1
+
+
+@pytest.mark.asyncio
+async def test_a_surprise_in_one_outcome_loses_none_of_those_behind_it(lab: Lab, webpush: WebPushSender) -> None:
+    heard: asyncio.Queue[tuple[Delivery, Outcome]] = asyncio.Queue()
+    surprises: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: surprises.append(context.get("exception")))
+
+    def report(each: Delivery, outcome: Outcome) -> None:
+        if each is first:
+            raise RuntimeError("a bug")
+        heard.put_nowait((each, outcome))
+
+    first, *others = batch = [to_web(lab) for _ in range(3)]
+    webpush.send(batch, report)
+    got = {each.id: outcome for each, outcome in [await heard.get() for _ in others]}
+    assert [type(got[each.id]) for each in others] == [Taken, Taken]
+    assert [type(each) for each in surprises] == [RuntimeError]
 
 
 def _at(one: Delivery, endpoint: str) -> Delivery:

@@ -18,6 +18,9 @@ HEADER_BYTES = 86
 PLAINTEXT_LIMIT_BYTES = RECORD_BYTES - HEADER_BYTES - 17
 """A push service must take 4,096 bytes of body (RFC 8030 section 7.2): less header, delimiter and tag."""
 _LAST_RECORD = b"\x02"
+_POINT_BYTES = 65
+_SIZES = RECORD_BYTES.to_bytes(4, "big") + bytes((_POINT_BYTES,))
+_ECDH = ec.ECDH()
 
 
 class InvalidKeys(Exception):
@@ -58,7 +61,7 @@ def public_key_of(keys: SubscriptionKeys) -> ec.EllipticCurvePublicKey:
     """Read the browser's key; InvalidKeys names ``p256dh`` or ``auth`` and what is wrong with it."""
     if len(keys.auth) != 16:
         raise InvalidKeys("auth", "must be 16 bytes")
-    if len(keys.p256dh) != 65:
+    if len(keys.p256dh) != _POINT_BYTES:
         raise InvalidKeys("p256dh", "must be an uncompressed point of 65 bytes")
     try:
         return ec.EllipticCurvePublicKey.from_encoded_point(CURVE, keys.p256dh)
@@ -71,14 +74,15 @@ def encrypt(plaintext: bytes, keys: SubscriptionKeys, own: ec.EllipticCurvePriva
     theirs = public_key_of(keys)
     own_public = own.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
     secret = expand(
-        hmac.digest(keys.auth, own.exchange(ec.ECDH(), theirs), "sha256"),
-        b"WebPush: info\x00" + theirs.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint) + own_public,
+        hmac.digest(keys.auth, own.exchange(_ECDH, theirs), "sha256"),
+        # what of 65 bytes was read as a point is an uncompressed one, as it is wanted here
+        b"".join((b"WebPush: info\x00", keys.p256dh, own_public)),
     )
     pseudo_random = hmac.digest(salt, secret, "sha256")
     content_key = expand(pseudo_random, b"Content-Encoding: aes128gcm\x00")[:16]
     nonce = expand(pseudo_random, b"Content-Encoding: nonce\x00")[:12]
     record = AESGCM(content_key).encrypt(nonce, plaintext + _LAST_RECORD, None)
-    return b"".join((salt, RECORD_BYTES.to_bytes(4, "big"), bytes((len(own_public),)), own_public, record))
+    return b"".join((salt, _SIZES, own_public, record))
 
 
 def expand(key: bytes, info: bytes) -> bytes:

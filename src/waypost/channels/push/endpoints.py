@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from ipaddress import ip_address
 
-import msgspec
 from msgspec import Struct
 
 from waypost.channels.push.addresses import AllowedRange, may_dial
@@ -17,6 +17,7 @@ _ENDPOINT = re.compile(
     r"(?P<scheme>https?)://(?P<host>[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?(?P<path>/[!-\"$-\[\]-~]*)?",
     re.IGNORECASE,
 )
+_REMEMBERED_ORIGINS = 256
 _HOST_PATTERN = re.compile(r"(\*\.)?[a-z0-9-]+(\.[a-z0-9-]+)*", re.IGNORECASE)
 
 
@@ -60,17 +61,19 @@ class _Rule(Struct, frozen=True):
     port: int = _PORTS["https"]
     path: str = "/"
 
-    def allows(self, endpoint: Endpoint) -> bool:
+    def speaks_of(self, endpoint: Endpoint) -> bool:
+        """Tell whether *endpoint* is at a host, scheme and port of ours, whatever its path."""
         exact = self.host and not self.host.startswith(".")
         same_host = endpoint.host == self.host if exact else endpoint.host.endswith(self.host)
-        same_origin = same_host and (endpoint.scheme, endpoint.port) == (self.scheme, self.port)
-        return same_origin and self._holds(endpoint.path.partition("?")[0])
+        return same_host and (endpoint.scheme, endpoint.port) == (self.scheme, self.port)
 
-    def _holds(self, path: str) -> bool:
+    def holds(self, path: str) -> bool:
         """Tell whether *path* is ours or below it, by whole segments."""
+        if self.path == "/":
+            return True
+        path = path.partition("?")[0]
         under = self.path if self.path.endswith("/") else f"{self.path}/"
-        is_under = path == self.path or path.startswith(under)
-        return is_under and (self.path == "/" or not _DOTS.search(path))
+        return (path == self.path or path.startswith(under)) and not _DOTS.search(path)
 
 
 class EndpointGuard:
@@ -85,16 +88,29 @@ class EndpointGuard:
         rules = [_rule(f"{section}.allow_endpoints[{i}]", text) for i, text in enumerate(allowed)]
         # Any host comes last: those that are named are to be known as such.
         self._rules = sorted(rules, key=lambda rule: not rule.host)
+        self._of_origins: dict[str, list[tuple[_Rule, bool]]] = {}
+        """By origin the rules that speak of it, in order, and whether each lets its host be dialed. Bounded: emptied
+        when full."""
 
     def admit(self, url: str) -> Endpoint | None:
         """Return the endpoint, or None where we may not or cannot send to it."""
-        endpoint = take_apart(url)
-        if endpoint is None or is_sender_api(endpoint):
+        found = take_apart(url)
+        if found is None or is_sender_api(found):
             return None
-        rule = next((rule for rule in self._rules if rule.allows(endpoint)), None)
-        if rule is None or (_is_address(endpoint.host) and not may_dial(rule.reach, endpoint.host)):
-            return None
-        return msgspec.structs.replace(endpoint, reach=rule.reach, named=bool(rule.host))
+        origin, scheme, host, port, path = found.origin, found.scheme, found.host, found.port, found.path
+        for rule, is_dialed in self._of_origins.get(origin) or self._rules_for(found):
+            if rule.holds(path):
+                return Endpoint(origin, scheme, host, port, path, rule.reach, bool(rule.host)) if is_dialed else None
+        return None
+
+    def _rules_for(self, endpoint: Endpoint) -> list[tuple[_Rule, bool]]:
+        if len(self._of_origins) >= _REMEMBERED_ORIGINS:
+            self._of_origins.clear()
+        is_name = not _is_address(endpoint.host)
+        rules = self._of_origins[endpoint.origin] = [
+            (rule, is_name or may_dial(rule.reach, endpoint.host)) for rule in self._rules if rule.speaks_of(endpoint)
+        ]
+        return rules
 
 
 def take_apart(url: str) -> Endpoint | None:
@@ -102,13 +118,23 @@ def take_apart(url: str) -> Endpoint | None:
     found = _ENDPOINT.fullmatch(url)
     if found is None:
         return None
+    path = found["path"] or ""
+    at = _origin(url[: len(url) - len(path)])
+    return None if at is None else Endpoint(at.origin, at.scheme, at.host, at.port, path or "/")
+
+
+@lru_cache(_REMEMBERED_ORIGINS)
+def _origin(url: str) -> Endpoint | None:
+    """Read a plain URL without a path: the same for all subscriptions at one push service."""
+    found = _ENDPOINT.fullmatch(url)
+    assert found is not None
     scheme = found["scheme"].lower()
     port = int(found["port"] or _PORTS[scheme])
     if not 0 < port <= 65_535:
         return None
     host = found["host"].lower()
     origin = f"{scheme}://{host}" if port == _PORTS[scheme] else f"{scheme}://{host}:{port}"
-    return Endpoint(origin, scheme, host.strip("[]"), port, found["path"] or "/")
+    return Endpoint(origin, scheme, host.strip("[]"), port, "/")
 
 
 def is_sender_api(endpoint: Endpoint) -> bool:

@@ -6,17 +6,17 @@ import asyncio
 import math
 import ssl
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
 from waypost.channels.push.addresses import AllowedRange, within_reach
 from waypost.channels.push.endpoints import Endpoint
 from waypost.channels.push.http1 import Fields, Http1
-from waypost.channels.push.origin import post_to, sized, trust
+from waypost.channels.push.origin import path_field, post_to, sized, trust
 from waypost.channels.push.patience import Until
 from waypost.channels.push.vapid import LIFETIME_MS, RENEW_BEFORE_MS, Vapid
 from waypost.domain.time import Instant, later
@@ -78,6 +78,10 @@ def head_of(fields: Fields) -> Head:
     return Head(fields, encode_headers([(name.encode(), value.encode()) for name, value in fields]))
 
 
+Post = tuple[Head, bytes, str, Any]
+"""A message to a subscription: the headers it shares, a body, a path, and what its sender knows it by."""
+
+
 class PushService:
     """A push service: one origin, over HTTP/2, or over HTTP/1.1 where it agrees on nothing better."""
 
@@ -133,14 +137,22 @@ class PushService:
         self, head: Head, body: bytes, path: str, now: Instant, until: Until, on_result: Callable[[Result], None]
     ) -> None:
         """Post one message to the subscription at *path*; *on_result* is called once, never before this returns."""
+        self.post_all([(head, body, path, on_result)], now, until, _tell_each)
+
+    def post_all(
+        self, posts: Sequence[Post], now: Instant, until: Until, on_results: Callable[[list[tuple[Any, Result]]], None]
+    ) -> None:
+        """Post several as `post` posts each; *on_results* is called with those that have ended since its last call."""
         self._renew(now)
-        again = partial(self._post_over_http1, head, body, path, until, on_result)
         if self._loop.time() < self._http1_until_s:
-            again()
+            self._post_over_http1(posts, until, on_results)
             return
-        named = encode_headers(((b":path", path.encode()),))
-        block = b"".join((self._pseudo_head, named, sized(len(body)), self._authorization_block, head.block))
-        self._pool.request(block, body, until.deadline, partial(self._ended, again, on_result), until.answer_by)
+        before, authorization = self._pseudo_head, self._authorization_block
+        requests = [
+            (b"".join((before, path_field(post[2]), sized(len(post[1])), authorization, post[0].block)), post[1], post)
+            for post in posts
+        ]
+        self._pool.request_all(requests, until.deadline, partial(self._ended, until, on_results), until.answer_by)
 
     async def drain(self, timeout_s: float) -> None:
         """Let requests in flight end."""
@@ -153,19 +165,25 @@ class PushService:
         if self._http1 is not None:
             await self._http1.close()
 
-    def _ended(self, again: Callable[[], None], on_result: Callable[[Result], None], result: Result) -> None:
+    def _ended(
+        self, until: Until, on_results: Callable[[list[tuple[Any, Result]]], None], ended: list[tuple[Post, Result]]
+    ) -> None:
         """Post over HTTP/1.1 what could not be sent for want of HTTP/2; report any other result."""
-        if isinstance(result, Unsent) and self._loop.time() < self._http1_until_s:
-            again()
-        else:
-            on_result(result)
+        if self._loop.time() < self._http1_until_s:
+            if again := [post for post, result in ended if isinstance(result, Unsent)]:
+                self._post_over_http1(again, until, on_results)
+            ended = [each for each in ended if not isinstance(each[1], Unsent)]
+        if ended:
+            on_results([(post[3], result) for post, result in ended])
 
     def _post_over_http1(
-        self, head: Head, body: bytes, path: str, until: Until, on_result: Callable[[Result], None]
+        self, posts: Iterable[Post], until: Until, on_results: Callable[[list[tuple[Any, Result]]], None]
     ) -> None:
         if self._http1 is None:
             self._http1 = Http1(self.endpoint, self._trusts.http1, self._resolve, self._connections, self._proxy)
-        self._http1.request(path, (*self._authorization, *head.fields), body, until, on_result)
+        for head, body, path, of in posts:
+            ended = partial(_tell_one, on_results, of)
+            self._http1.request(path, (*self._authorization, *head.fields), body, until, ended)
 
     async def _dial(self, origin: Origin, protocol: Callable[[], P], timeout_s: float) -> P:
         try:
@@ -243,3 +261,12 @@ class PushServices:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _tell_each(ended: Iterable[tuple[Callable[[Result], None], Result]]) -> None:
+    for on_result, result in ended:
+        on_result(result)
+
+
+def _tell_one(on_results: Callable[[list[tuple[Any, Result]]], None], of: object, result: Result) -> None:
+    on_results([(of, result)])

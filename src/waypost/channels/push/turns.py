@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Generic, TypeVar
 
 W = TypeVar("W")
@@ -14,9 +14,11 @@ TURN: Final = 32
 
 
 class Turns(Generic[W]):
-    """A queue that calls *do* with each piece, in order, never before ``add`` returned; the loop works between."""
+    """A queue that calls *do* with some pieces at a time, in order, never before ``add`` returned; the loop works
+    between.
+    """
 
-    def __init__(self, do: Callable[[W], None]) -> None:
+    def __init__(self, do: Callable[[Sequence[W]], None]) -> None:
         self._do = do
         self._waiting: deque[W] = deque()
 
@@ -29,13 +31,14 @@ class Turns(Generic[W]):
     def finish(self) -> None:
         """Do now what waits."""
         while self._waiting:
-            self._do_some()
+            self._do(self._next())
 
     def _take_turn(self) -> None:
-        self._do_some()
+        some = self._next()
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._take_turn)
+        if some:
+            self._do(some)
 
-    def _do_some(self) -> None:
-        for _ in range(min(TURN, len(self._waiting))):
-            self._do(self._waiting.popleft())
+    def _next(self) -> list[W]:
+        return [self._waiting.popleft() for _ in range(min(TURN, len(self._waiting)))]

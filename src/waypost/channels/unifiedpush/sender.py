@@ -86,7 +86,7 @@ class UnifiedPushSender:
         self._watch = CredentialWatch(
             self.credential, telemetry, lambda: self._services.connections() if self._services is not None else 0
         )
-        self._turns = Turns(self._take)
+        self._turns = Turns(self._take_all)
 
     async def start(self) -> None:
         """Read the key; ConfigurationError names the setting that cannot be used. Connections come with deliveries."""
@@ -137,6 +137,10 @@ class UnifiedPushSender:
             missing = "subject" if settings.subject is None else "vapid_private_key_file"
             raise ConfigurationError(f"{self._section}.{missing}", "a key and its subject belong together")
         return read_vapid(self._section, settings.vapid_private_key_file, settings.subject)
+
+    def _take_all(self, some: Sequence[_Waiting]) -> None:
+        for one in some:
+            self._take(one)
 
     def _take(self, one: _Waiting) -> None:
         refusal = one.shared.refused or self._request(one)

@@ -148,13 +148,18 @@ def of_one_service(outcome: Outcome) -> Outcome:
 
 
 def _taken(answer: Answer, now: Instant) -> Outcome:
-    headers = dict(answer.headers)
-    code = "wns_" + headers.get(b"x-wns-status", b"").decode("latin-1").lower()
-    if code in WINDOWS:
-        meaning, why = WINDOWS[code]
-        return outcome_of_meaning(meaning, code, why, hint_ms(answer, meaning, now))
-    name = headers.get(b"location", headers.get(b"apns-id", b""))
-    return Taken(name_of(name.decode("latin-1")))
+    name = other_name = b""
+    for header, value in answer.headers:
+        if header == b"location":
+            name = value
+        elif header == b"apns-id":
+            other_name = value
+        elif header == b"x-wns-status":
+            code = "wns_" + value.decode("latin-1").lower()
+            if code in WINDOWS:
+                meaning, why = WINDOWS[code]
+                return outcome_of_meaning(meaning, code, why, hint_ms(answer, meaning, now))
+    return Taken(name_of((name or other_name).decode("latin-1")))
 
 
 def _refusal(answer: Answer, now: Instant) -> Outcome:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
+from waypost.channels.push.addresses import AllowedRange
 from waypost.channels.push.encryption import PLAINTEXT_LIMIT_BYTES, InvalidKeys, SenderKeys, encrypt, new_salt
 from waypost.channels.push.endpoints import Endpoint, EndpointGuard, take_apart
+from waypost.channels.push.http1 import Fields
 from waypost.channels.push.patience import Until, request_timeout_ms, until
 from waypost.channels.push.payload import named, told_alike, too_large
-from waypost.channels.push.services import Head, PushServices, head_of, trusts_of
+from waypost.channels.push.services import Head, Post, PushServices, head_of, trusts_of
 from waypost.channels.push.turns import Turns
 from waypost.channels.push.vapid import read_vapid
 from waypost.channels.push.watch import CredentialWatch
@@ -23,7 +25,7 @@ from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Device
 from waypost.domain.message import Message
-from waypost.domain.outcome import Outcome, Refused, Unreachable
+from waypost.domain.outcome import Refused, Unreachable
 from waypost.domain.time import SECOND_MS, Instant
 from waypost.http2 import Result
 from waypost.ports.clock import Clock
@@ -51,8 +53,14 @@ class _Shared:
         """Return the headers that all devices at one push service share."""
         head = self._heads.get(service.origin)
         if head is None:
-            head = self._heads[service.origin] = head_of(headers_for(family_of(service), self._rendering))
+            head = self._heads[service.origin] = _head(headers_for(family_of(service), self._rendering))
         return head
+
+
+@lru_cache(256)
+def _head(fields: Fields) -> Head:
+    """Encode headers that many messages have alike: urgency and time to live, seldom a topic of their own."""
+    return head_of(fields)
 
 
 def headers_for(family: Family, rendering: Rendering) -> tuple[tuple[str, str], ...]:
@@ -140,30 +148,47 @@ class WebPushSender:
         if self._services is not None:
             await self._services.stop(timeout_s)
 
-    def _take(self, one: _Waiting) -> None:
-        refusal = one.shared.refused or self._request(one, self._clock.now())
-        if refusal is not None:
-            one.report(one.delivery, refusal)
+    def _take(self, some: Sequence[_Waiting]) -> None:
+        """Send what has its turn, what goes to one push service together, or say why it cannot be sent."""
+        parts: dict[tuple[str, AllowedRange, bool, Until], list[tuple[_Waiting, Endpoint]]] = {}
+        for one in some:
+            endpoint = one.shared.refused or self._address(one.delivery.device)
+            if isinstance(endpoint, Refused):
+                one.report(one.delivery, endpoint)
+            else:
+                key = endpoint.origin, endpoint.reach, endpoint.named, one.until
+                parts.setdefault(key, []).append((one, endpoint))
+        now = self._clock.now()
+        for part in parts.values():
+            self._post(part, now)
 
-    def _request(self, one: _Waiting, now: Instant) -> Outcome | None:
-        """Put one message on the wire, or say why it cannot be."""
+    def _post(self, part: Sequence[tuple[_Waiting, Endpoint]], now: Instant) -> None:
+        """Put messages to one push service on the wire, handed over at one time."""
         assert self._services is not None
-        device = one.delivery.device
-        endpoint = self._address(device)
-        if isinstance(endpoint, Refused):
-            return endpoint
-        assert device.keys is not None
+        first, endpoint = part[0]
         service = self._services.at(endpoint)
         if service is None:
-            return Unreachable("push_services_full", "too many push services are in use", FULL_WAIT_MS)
+            full = Unreachable("push_services_full", "too many push services are in use", FULL_WAIT_MS)
+            for one, _ in part:
+                one.report(one.delivery, full)
+            return
+        posts: list[Post] = []
+        for one, its in part:
+            body = self._encrypted(one)
+            if isinstance(body, Refused):
+                one.report(one.delivery, body)
+            else:
+                posts.append((one.shared.head(its), body, its.path, one))
+        service.post_all(posts, now, first.until, partial(self._ended, endpoint.named))
+
+    def _encrypted(self, one: _Waiting) -> bytes | Refused:
+        keys = one.delivery.device.keys
+        assert keys is not None
+        plaintext = named(one.shared.plaintext, one.delivery.id)
         try:
-            plaintext = named(one.shared.plaintext, one.delivery.id)
-            body = encrypt(plaintext, device.keys, self._sender_keys.next(self._loop.time()), new_salt())
+            return encrypt(plaintext, keys, self._sender_keys.next(self._loop.time()), new_salt())
         except InvalidKeys as error:
             return Refused("invalid_subscription", str(error))
-        ended = partial(self._ended, one, endpoint.named)
-        service.post(one.shared.head(endpoint), body, endpoint.path, now, one.until, ended)
-        return None
 
     def _rendering(self, message: Message, now: Instant) -> Rendering:
         return render(message, now, declarative=self._settings.declarative, fit=self._settings.fit)
@@ -176,12 +201,18 @@ class WebPushSender:
             return Refused("invalid_subscription", "the subscription has no keys")
         return endpoint
 
-    def _ended(self, one: _Waiting, named: bool, result: Result) -> None:
-        outcome = outcome_of(result, self._clock.now())
-        if not named:
-            outcome = of_one_service(outcome)
-        self._watch.heed(outcome)
-        one.report(one.delivery, outcome)
+    def _ended(self, named: bool, ended: list[tuple[_Waiting, Result]]) -> None:
+        """Handle the ends of requests to one push service."""
+        now = self._clock.now()
+        for one, result in ended:
+            try:
+                outcome = outcome_of(result, now)
+                if not named:
+                    outcome = of_one_service(outcome)
+                self._watch.heed(outcome)
+                one.report(one.delivery, outcome)
+            except Exception as error:  # noqa: BLE001 - a bug in one outcome must not lose those behind it
+                self._loop.call_exception_handler({"message": "an outcome was not reported", "exception": error})
 
 
 def _push_service(delivery: Delivery) -> str:

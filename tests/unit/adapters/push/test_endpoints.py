@@ -181,3 +181,36 @@ def test_an_entry_that_means_nothing_names_its_place(entry: str) -> None:
 def test_no_text_breaks_it_and_only_a_url_is_taken_apart(text: str) -> None:
     endpoint = take_apart(text)
     assert endpoint is None or endpoint.origin.startswith(("https://", "http://"))
+
+
+SEEN = [
+    f"{origin}{path}"
+    for origin in (
+        "https://push.example",
+        "https://PUSH.example:443",
+        "https://push.example:8443",
+        "http://push.example",
+        "https://a.push.example",
+        "https://10.0.0.1",
+        "https://10.0.0.2",
+        "https://fcm.googleapis.com",
+        "https://push.example:0",
+    )
+    for path in ("", "/", "/up", "/up/a", "/up/../b", "/wp/x")
+]
+
+
+@given(st.permutations(SEEN))
+def test_what_was_asked_before_changes_no_answer(urls: list[str]) -> None:
+    """What is remembered of an origin is not the answer to one of its paths."""
+    allowed = ("https://push.example/up", "*.push.example", "10.0.0.1", "https://10.0.0.1", "https://10.0.0.2", "*")
+    used = guard(*allowed)
+    for url in urls:
+        assert used.admit(url) == guard(*allowed).admit(url)
+
+
+def test_the_origins_of_strangers_are_not_remembered_without_end() -> None:
+    used = guard("*")
+    for n in range(1_000):
+        assert used.admit(f"https://push{n}.example/x") is not None
+    assert len(used._of_origins) <= 256
