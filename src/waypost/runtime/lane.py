@@ -18,6 +18,7 @@ from waypost.pipeline.route import Plan
 from waypost.pipeline.settle import change_of, sent
 from waypost.ports.work import Lease, Settled, WorkItem
 from waypost.runtime.attempts import Attempts
+from waypost.runtime.circuits import Circuit
 from waypost.runtime.concurrency import Handed
 from waypost.runtime.delivery_context import DeliveryContext
 from waypost.runtime.detours import Detours
@@ -35,13 +36,14 @@ _Landing = tuple["_Batch", Dispatch, Delivery, Outcome]
 
 
 class _Batch:
-    """The deliveries given to one sender together: when, and through which gate."""
+    """The deliveries given to one sender together: when, through which gate, and to which part of the provider."""
 
-    __slots__ = ("credential", "gate", "handed")
+    __slots__ = ("credential", "gate", "handed", "part")
 
-    def __init__(self, credential: CredentialId, gate: LaneGate, handed: Handed) -> None:
+    def __init__(self, credential: CredentialId, gate: LaneGate, part: Circuit, handed: Handed) -> None:
         self.credential = credential
         self.gate = gate
+        self.part = part
         self.handed = handed
 
 
@@ -123,10 +125,10 @@ class LaneLoop(LeaseLoop):
 
     def _take_off(self, dispatches: Sequence[Dispatch], planned: ByCredential, now: Instant) -> ByCredential:
         """Note what needs no sending, put off what must wait, and give back what may go."""
-        has_room = all(self._gates[name].has_room_for(len(deliveries)) for name, deliveries in planned.items())
+        has_room = all(self._gates[name].has_room_for(deliveries) for name, deliveries in planned.items())
         going: list[Delivery] = []
         for name, deliveries in planned.items() if has_room else ():
-            self._gates[name].admit_all(len(deliveries))
+            self._gates[name].admit_all(deliveries)
         for dispatch in dispatches:
             plan = dispatch.plan
             dispatch.changes += plan.changes
@@ -190,10 +192,10 @@ class LaneLoop(LeaseLoop):
         """Hand deliveries to their senders, those for one part of a provider together and in order."""
         for credential, deliveries in going.items():
             gate = self._gates[credential]
-            for concurrency, batch in gate.by_part(deliveries):
+            for part, batch in gate.by_part(deliveries):
                 handed = Handed(self._context.clock.now(), self._context.clock.monotonic(), len(batch))
-                concurrency.handed(handed)
-                land = partial(self._land, _Batch(credential, gate, handed))
+                part.concurrency.handed(handed)
+                land = partial(self._land, _Batch(credential, gate, part, handed))
                 self._context.senders[credential].send(batch, self._spans.sending(routes, batch, land))
 
     def _land(self, batch: _Batch, delivery: Delivery, outcome: Outcome) -> None:
@@ -215,7 +217,7 @@ class LaneLoop(LeaseLoop):
             if first < end:
                 continue
             end = first + 1
-            if self._detours is None and landing[0].gate.is_calm:
+            if self._detours is None and landing[0].gate.is_calm(landing[0].part):
                 end = max(end, _end_of_taken(landings, first))
             try:
                 if end - first > 1:
@@ -231,7 +233,7 @@ class LaneLoop(LeaseLoop):
 
     def _settle_taken(self, batch: _Batch, landings: Sequence[_Landing], now: Instant, now_s: float) -> None:
         """Settle deliveries of one batch that were taken while nothing is wrong with their provider."""
-        batch.gate.taken(len(landings), batch.handed, now_s)
+        batch.gate.taken([landing[2] for landing in landings], batch.part, batch.handed, now_s)
         waits_ms: list[int] = []
         handed_at = batch.handed.at
         for _, dispatch, delivery, outcome in landings:

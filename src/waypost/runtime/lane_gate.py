@@ -13,7 +13,7 @@ from waypost.domain.notification import Lane
 from waypost.domain.outcome import CredentialRejected, Gone, Outcome, Reach, Refused, Taken, Unanswered
 from waypost.pipeline.deliver import Pause
 from waypost.runtime.circuits import Circuit
-from waypost.runtime.concurrency import Concurrency, Handed
+from waypost.runtime.concurrency import Handed
 from waypost.runtime.rates import Key, RateGate
 from waypost.runtime.scopes import Scopes
 
@@ -49,6 +49,8 @@ class LaneGate:
         self._scoped: dict[tuple[NotificationId, int], Circuit] = {}
         """The scope's circuit of each delivery in flight: which scope it hangs on may be known better when it lands."""
         self._apart = fails_apart
+        self._asked: Mapping[Circuit, Sequence[Delivery]] = {}
+        """By part what ``has_room_for`` was asked about last; empty where parts do not fail apart."""
         self._budget = budget
         self._in_flight = 0
         self._landed_s = 0.0
@@ -103,26 +105,42 @@ class LaneGate:
         """Whether the lane has something for it."""
         return self._per_item > HARDLY
 
-    def by_part(self, admitted: Sequence[Delivery]) -> Iterable[tuple[Concurrency, Sequence[Delivery]]]:
+    def by_part(self, admitted: Sequence[Delivery]) -> Iterable[tuple[Circuit, Sequence[Delivery]]]:
         """Divide what was *admitted* by the part of the provider that it goes to: each is slow or quick as one."""
         if not self._apart:
-            return [(self.circuit.concurrency, admitted)] if admitted else []
-        parts: dict[Concurrency, list[Delivery]] = {}
+            return [(self.circuit, admitted)] if admitted else []
+        parts: dict[Circuit, list[Delivery]] = {}
         for delivery in admitted:
-            parts.setdefault(self._scoped[delivery.id, delivery.n].concurrency, []).append(delivery)
+            parts.setdefault(self._scoped[delivery.id, delivery.n], []).append(delivery)
         return parts.items()
 
     def _part(self, scope: Circuit | None) -> Circuit:
         return scope if self._apart and scope is not None else self.circuit
 
-    def has_room_for(self, n: int) -> bool:
-        """Tell whether ``admit`` would let each of *n* in, whatever they are."""
-        is_plain = not self._over and (self._scopes is None or not self._scopes.are_watched)
-        return is_plain and self.circuit.is_well and self._in_flight + n <= _with_slack(self._limit)
+    def has_room_for(self, deliveries: Sequence[Delivery]) -> bool:
+        """Tell whether ``admit`` would let each of *deliveries* in."""
+        is_well = not self._over and self.circuit.is_well
+        if not is_well or self._in_flight + len(deliveries) > _with_slack(self._limit):
+            return False
+        if self._scopes is None or not self._scopes.are_watched:
+            return True
+        parts = self._scopes.known(deliveries) if self._apart else None
+        self._asked = parts or {}
+        return parts is not None and all(
+            part.is_well and len(its) <= part.concurrency.room(self._lane) for part, its in parts.items()
+        )
 
-    def admit_all(self, n: int) -> None:
-        """Take the places of *n* deliveries for which there is room."""
-        self.circuit.concurrency.take(self._lane, n)
+    def admit_all(self, deliveries: Sequence[Delivery]) -> None:
+        """Take the places of *deliveries*, about which ``has_room_for`` was asked last: there is."""
+        n = len(deliveries)
+        if not self._apart:
+            self.circuit.concurrency.take(self._lane, n)
+        for part, its in self._asked.items():
+            part.in_flight += len(its)
+            part.concurrency.take(self._lane, len(its))
+            self._scoped.update([((each.id, each.n), part) for each in its])
+        if self._scopes is not None:
+            self._scopes.used(self._asked)
         self._in_flight += n
         self.circuit.in_flight += n
 
@@ -145,18 +163,24 @@ class LaneGate:
         self.circuit.in_flight += 1
         return None
 
-    @property
-    def is_calm(self) -> bool:
-        """Whether of a delivery that was taken there is nothing to learn but that it landed."""
-        return not self._apart and not self._scoped and self.circuit.is_calm
+    def is_calm(self, part: Circuit) -> bool:
+        """Tell whether of a delivery to *part* that was taken there is nothing to learn but that it landed."""
+        if not self._apart:
+            return not self._scoped and self.circuit.is_calm
+        return self.circuit.is_calm and part.is_calm
 
-    def taken(self, n: int, batch: Handed, now_s: float) -> None:
-        """Give the places of *n* deliveries back that were taken while it ``is_calm``."""
+    def taken(self, deliveries: Sequence[Delivery], part: Circuit, batch: Handed, now_s: float) -> None:
+        """Give the places of *deliveries* to *part* back that were taken while it ``is_calm``."""
+        n = len(deliveries)
         self._in_flight -= n
         self._landed_s = now_s
         self.circuit.left(n)
-        self.circuit.concurrency.give_back(self._lane, n)
-        self.circuit.concurrency.answered(n, batch, now_s)
+        if self._apart:
+            part.left(n)
+            for each in deliveries:
+                del self._scoped[each.id, each.n]
+        part.concurrency.give_back(self._lane, n)
+        part.concurrency.answered(n, batch, now_s)
 
     def done(self, delivery: Delivery, outcome: Outcome, batch: Handed, now_s: float) -> Rest | None:
         """Give the place back and learn from the outcome; return the rest that follows where a breaker is open."""

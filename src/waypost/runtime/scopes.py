@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from waypost.domain.breaker import BreakerRules, BreakerState
 from waypost.domain.credential import CredentialId
@@ -59,6 +59,23 @@ class Scopes:
         else:
             self._circuits.move_to_end(scope)
         return circuit
+
+    def known(self, deliveries: Sequence[Delivery]) -> dict[Circuit, list[Delivery]] | None:
+        """Divide *deliveries* by their circuits, the last one's at the end; None where one of them has none yet."""
+        parts: dict[Circuit, list[Delivery]] = {}
+        for delivery in deliveries:
+            circuit = self._circuits.get(self._scope_of(delivery))
+            if circuit is None:
+                return None
+            its = parts.pop(circuit, [])
+            its.append(delivery)
+            parts[circuit] = its
+        return parts
+
+    def used(self, circuits: Iterable[Circuit]) -> None:
+        """Note that something was let in behind *circuits*, in this order."""
+        for circuit in circuits:
+            self._circuits.move_to_end(circuit.scope)
 
     def tick(self, now_s: float, stalled_s: float) -> None:
         """Move open breakers on, adjust limits, and tell how many breakers are open."""
