@@ -65,9 +65,14 @@ def _delivery(n: int, channel: str, wanted: dict[str, Any]) -> Delivery:
     if channel != "webpush":
         platform = "ios" if channel == "apns" else "android"
         return delivery(notification(n), 0, channel, platform, wanted["tokens"][n % len(wanted["tokens"])])
-    subscription = wanted["subscriptions"][n % len(wanted["subscriptions"])]
-    keys = SubscriptionKeys(*(base64.urlsafe_b64decode(subscription["keys"][key] + "==") for key in ("p256dh", "auth")))
-    return delivery(notification(n), 0, channel, "web", subscription["endpoint"], keys)
+    endpoint, keys = wanted["subscriptions"][n % len(wanted["subscriptions"])]
+    return delivery(notification(n), 0, channel, "web", endpoint, keys)
+
+
+def _subscription(named: dict[str, Any]) -> tuple[str, SubscriptionKeys]:
+    """Read a subscription as a registration does: the store has the keys as bytes."""
+    point, auth = (base64.urlsafe_b64decode(named["keys"][key] + "==") for key in ("p256dh", "auth"))
+    return named["endpoint"], SubscriptionKeys(point, auth)
 
 
 async def _run(sender: Sender, channel: str, wanted: dict[str, Any], first: int, count: int) -> None:
@@ -98,6 +103,7 @@ async def _run(sender: Sender, channel: str, wanted: dict[str, Any], first: int,
 
 async def main(wanted: dict[str, Any], channel: str) -> None:
     """As drive.py does it for the others."""
+    wanted["subscriptions"] = [_subscription(each) for each in wanted["subscriptions"]]
     sender = _sender(channel, wanted)
     await sender.start()
     await _run(sender, channel, wanted, 0, WARM_UP)

@@ -18,6 +18,7 @@ _ENDPOINT = re.compile(
     re.IGNORECASE,
 )
 _REMEMBERED_ORIGINS = 256
+_REMEMBERED_URLS = 512
 _HOST_PATTERN = re.compile(r"(\*\.)?[a-z0-9-]+(\.[a-z0-9-]+)*", re.IGNORECASE)
 
 
@@ -113,8 +114,12 @@ class EndpointGuard:
         return rules
 
 
+@lru_cache(_REMEMBERED_URLS)
 def take_apart(url: str) -> Endpoint | None:
-    """Read an endpoint; None unless it is a plain URL."""
+    """Read an endpoint; None unless it is a plain URL.
+
+    Whoever lets a delivery in asks, and soon after whoever sends it.
+    """
     found = _ENDPOINT.fullmatch(url)
     if found is None:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from base64 import urlsafe_b64decode
 
 import http_ece
@@ -11,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waypost.channels.push.encryption import PLAINTEXT_LIMIT_BYTES, InvalidKeys, SenderKeys, encrypt, new_salt
+from waypost.channels.push.encryption import PLAINTEXT_LIMIT_BYTES, InvalidKeys, SenderKeys, encrypt, mac, new_salt
 from waypost.domain.device import SubscriptionKeys
 
 
@@ -45,6 +46,11 @@ def sealed(plaintext: bytes, own: ec.EllipticCurvePrivateKey | None = None) -> b
 def test_the_example_of_the_rfc_comes_out_octet_for_octet() -> None:
     assert encrypt(PLAINTEXT, KEYS, private_key(AS_PRIVATE), SALT) == BODY
     assert len(BODY) == 144
+
+
+@given(st.binary(max_size=64), st.binary(max_size=200))
+def test_the_mac_is_that_of_the_standard_library(key: bytes, message: bytes) -> None:
+    assert mac(key, message) == hmac.digest(key, message, "sha256")
 
 
 @given(st.binary(max_size=PLAINTEXT_LIMIT_BYTES))
