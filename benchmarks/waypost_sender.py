@@ -15,6 +15,7 @@ import uvloop
 
 from benchmarks.deliveries import delivery, notification
 from waypost.bench.registry import APP
+from waypost.bootstrap.interpreter import share_the_interpreter
 from waypost.channels.apns.sender import ApnsSender
 from waypost.channels.apns.settings import ApnsSettings
 from waypost.channels.fcm.sender import FcmSender
@@ -106,6 +107,7 @@ async def main(wanted: dict[str, Any], channel: str) -> None:
     wanted["subscriptions"] = [_subscription(each) for each in wanted["subscriptions"]]
     sender = _sender(channel, wanted)
     await sender.start()
+    share_the_interpreter()  # as a worker does
     await _run(sender, channel, wanted, 0, WARM_UP)
     before, started = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
     await _run(sender, channel, wanted, WARM_UP, wanted["count"])
