@@ -16,17 +16,22 @@ TURN: Final = 32
 class Turns(Generic[W]):
     """A queue that calls *do* with some pieces at a time, in order, never before ``add`` returned; the loop works
     between.
+
+    What is added in turns of the loop that follow each other is done together, up to the number of one turn: each
+    change between encryption and the rest costs both their caches.
     """
 
     def __init__(self, do: Callable[[Sequence[W]], None]) -> None:
         self._do = do
         self._waiting: deque[W] = deque()
+        self._grew = False
 
     def add(self, one: W) -> None:
         """Queue a piece to be done in its turn."""
         if not self._waiting:
             asyncio.get_running_loop().call_soon(self._take_turn)
         self._waiting.append(one)
+        self._grew = True
 
     def finish(self) -> None:
         """Do now what waits."""
@@ -34,6 +39,10 @@ class Turns(Generic[W]):
             self._do(self._next())
 
     def _take_turn(self) -> None:
+        if self._grew and len(self._waiting) < TURN:
+            self._grew = False
+            asyncio.get_running_loop().call_soon(self._take_turn)
+            return
         some = self._next()
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._take_turn)

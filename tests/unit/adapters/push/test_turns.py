@@ -1,0 +1,85 @@
+"""Work a few pieces at a time: what comes in quick succession together, and the loop in between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from waypost.channels.push.turns import TURN, Turns
+
+pytestmark = pytest.mark.asyncio
+
+
+async def rested(turns: int = 10) -> None:
+    """Let the loop turn so often."""
+    for _ in range(turns):
+        await asyncio.sleep(0)
+
+
+async def test_what_comes_in_turns_that_follow_each_other_is_done_together_and_nothing_before_add_returned() -> None:
+    done: list[list[int]] = []
+    turns: Turns[int] = Turns(lambda some: done.append(list(some)))
+    for n in range(3):
+        turns.add(2 * n)
+        turns.add(2 * n + 1)
+        assert done == []
+        await asyncio.sleep(0)
+    await rested()
+    assert done == [[0, 1, 2, 3, 4, 5]]
+    turns.add(6)
+    await rested()
+    assert done[1:] == [[6]]
+
+
+async def test_a_turn_has_no_more_than_its_number_and_waits_for_nothing_once_it_has_it() -> None:
+    done: list[int] = []
+    turns: Turns[int] = Turns(lambda some: done.append(len(some)))
+    for n in range(2 * TURN + 1):
+        turns.add(n)
+    others: list[int] = []
+    asyncio.get_running_loop().call_soon(lambda: others.extend(done))
+    await asyncio.sleep(0)
+    assert done == [TURN]
+    await rested()
+    assert done == [TURN, TURN, 1]
+    assert others == [TURN], "the loop has its turn in between"
+
+
+async def test_what_never_ends_to_come_is_done_all_the_same() -> None:
+    done: list[int] = []
+    turns: Turns[int] = Turns(lambda some: done.append(len(some)))
+    for n in range(3 * TURN):
+        turns.add(n)
+        await asyncio.sleep(0)
+    assert sum(done) >= 2 * TURN
+
+
+async def test_a_surprise_stops_none_of_those_behind_it() -> None:
+    done: list[int] = []
+    surprises: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: surprises.append(context.get("exception")))
+
+    def do(some: Sequence[int]) -> None:
+        if some[0] == 0:
+            raise RuntimeError("a bug")
+        done.extend(some)
+
+    turns: Turns[int] = Turns(do)
+    for n in range(TURN + 3):
+        turns.add(n)
+    await rested()
+    assert done == [TURN, TURN + 1, TURN + 2]
+    assert [type(each) for each in surprises] == [RuntimeError]
+
+
+async def test_what_waits_is_done_at_the_end() -> None:
+    done: list[int] = []
+    turns: Turns[int] = Turns(done.extend)
+    for n in range(TURN + 3):
+        turns.add(n)
+    turns.finish()
+    assert done == list(range(TURN + 3))
+    await rested()
+    assert len(done) == TURN + 3
