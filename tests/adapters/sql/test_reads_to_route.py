@@ -31,5 +31,5 @@ def _thread(_: Connection) -> int:
 
 
 def _slowly(_: Connection) -> int:
-    time.sleep(2 * database._QUICK_S)
+    time.sleep(2 * database._QUICK_S)  # a disk that takes its time
     return threading.get_ident()
