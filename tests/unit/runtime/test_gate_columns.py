@@ -142,7 +142,7 @@ def compared(rounds: list[Round], budget: int) -> int:
     return in_columns.columns
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(slices(3), st.integers(2, 30))
 def test_few_parts(rounds: list[Round], budget: int) -> None:
     compared(rounds, budget)
