@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -35,6 +34,9 @@ _SLOW_FOR_S = 1.0
 class Database:
     """The database: writes go through ``commits``; reads through ``read``, each one statement or a page of a walk."""
 
+    _threaded_until_s = 0.0
+    """The time until which routing reads in a thread, after a read that was slow."""
+
     def __init__(
         self,
         engine: Engine,
@@ -60,8 +62,6 @@ class Database:
         self._router = ReadPool("router", 1, self._read, telemetry)
         self._local = threading.local()
         self._opened: list[Connection] = []
-        self._threaded_until_s = 0.0 if self.loop_reader is not None else math.inf
-        """Until then routing reads in a thread."""
         self._closed = False
 
     @property
@@ -79,7 +79,7 @@ class Database:
         A thread costs more than a quick read, which would have it wait for the interpreter anyway.
         """
         started_s = time.monotonic()
-        if started_s < self._threaded_until_s:
+        if self.loop_reader is None or started_s < self._threaded_until_s:
             return await self._router.run(query)
         found = self._read_here(query)
         ended_s = time.monotonic()
