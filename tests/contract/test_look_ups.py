@@ -27,7 +27,7 @@ async def test_a_batch_of_users_is_one_statement_however_many_they_are(
     """So 10,000 users a second, asked for by 500, are twenty statements (requirement S1-114)."""
     assert isinstance(ledger_store, SqlUnderTest)
     said: list[str] = []
-    read = Database.read_to_route
+    read = Database.look_up
 
     class Counted:
         """A connection whose statements are counted."""
@@ -46,7 +46,7 @@ async def test_a_batch_of_users_is_one_statement_however_many_they_are(
     async def counted(database: Database, query: Callable[[Any], Any]) -> Any:
         return await read(database, lambda connection: query(Counted(connection)))
 
-    monkeypatch.setattr(Database, "read_to_route", counted)
+    monkeypatch.setattr(Database, "look_up", counted)
     asked = [(APP, UserId(f"user-{n}")) for n in range(users)]
     for app, user in (asked[0], asked[-1]):
         call = Registration(app, user, DeviceId("d"), Platform("ios"), f"token of {user}")

@@ -24,7 +24,7 @@ from waypost.bootstrap.delivery_context import chores_of, context_of
 from waypost.bootstrap.devices import opened_devices
 from waypost.bootstrap.feeds import opened_feed
 from waypost.bootstrap.intake import server_tls, servers_of
-from waypost.bootstrap.interpreter import share_the_interpreter
+from waypost.bootstrap.interpreter import make_way, share_the_interpreter
 from waypost.bootstrap.limits import bounds_of, for_entrypoints, opened_limiter, rate_gates
 from waypost.bootstrap.live import hub_of
 from waypost.bootstrap.paths import log_of, metrics_dir, run_dir_of
@@ -184,9 +184,10 @@ async def work(
         callers = servers_of(config, api, listener, tls)
         parts: list[Lifecycle] = [reloader, tokens, api.callers, hub, *callers, *streams.values()]
         share_the_interpreter()
-        if not critical.is_here:  # this thread makes way, not the one that writes (docs/decisions/0092)
-            shares_a_file = config.workers > 1 and not on.store.database.engine.is_remote
-            os.nice(FOR_WRITERS * shares_a_file if critical.slot is None else FOR_CRITICAL)
+        if critical.slot is not None and not critical.is_here:
+            make_way(FOR_CRITICAL)
+        elif config.workers > 1 and not critical.is_here and not on.store.database.engine.is_remote:
+            make_way(FOR_WRITERS)
         await worker.run(LifecycleGroup(parts), stop, on_ready, config.drain_timeout_s)
 
 

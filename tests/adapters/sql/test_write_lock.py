@@ -58,15 +58,16 @@ def test_who_is_urgent_has_it_next_whoever_waited_first(tmp_path: Path) -> None:
 
 
 def test_others_know_for_a_while_that_somebody_was_urgent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_LOOK_EVERY_S", 0.0)
     urgent, other = WriteLock(tmp_path), WriteLock(tmp_path)
     assert not other.is_hurried()
     with urgent.hold(PATIENCE_S):
         assert not other.is_hurried()
     with urgent.hold(PATIENCE_S, urgent=True):
-        pass
+        assert urgent.is_hurried()
+    soon_s = time.monotonic() + 0.02
+    monkeypatch.setattr(time, "monotonic", lambda: soon_s)
     assert other.is_hurried()
-    later_s = time.monotonic() + module.HURRIED_S
+    later_s = soon_s + module.HURRIED_S
     monkeypatch.setattr(time, "monotonic", lambda: later_s)
     assert not other.is_hurried()
     for lock in (urgent, other):

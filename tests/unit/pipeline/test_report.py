@@ -13,11 +13,13 @@ from tests.shows import shows
 from tests.unit.runtime.bench import APP, LaneBench
 from waypost.domain.channel import Channel
 from waypost.domain.device import USE_NOTED_MS, Platform, Registration
-from waypost.domain.ids import AppId, DeviceId, UserId, token_hash
+from waypost.domain.ids import AppId, DeviceId, NotificationId, UserId, token_hash
+from waypost.domain.moves import DeliveryMoved
 from waypost.domain.notification import Lane
 from waypost.domain.outcome import Gone, Taken
-from waypost.domain.time import SECOND_MS
-from waypost.pipeline.report import READER, Unreported, report
+from waypost.domain.status import DeliveryStatus
+from waypost.domain.time import SECOND_MS, Instant
+from waypost.pipeline.report import READER, Unreported, registry_news, report
 from waypost.ports.devices import Eviction
 from waypost.runtime.delivery_context import DeliveryContext
 
@@ -162,6 +164,27 @@ async def test_a_successful_send_moves_the_last_use(bench: RegistryBench) -> Non
     await bench.report()
     used = {device.token: device.last_used_at for device in await bench.devices.of_user(APP, ANN)}
     assert used == {"token-ann-apns": bench.clock.now(), "token-ann-fcm": bench.began}
+
+
+async def test_uses_come_in_the_order_of_the_registry() -> None:
+    """Each once, with the latest time: so each page of it is written once."""
+    said = [("bob", 3), ("ann", 1), ("bob", 2), ("cyd", 4), ("ann", 5)]
+    moves = [
+        DeliveryMoved(
+            APP,
+            NotificationId(bytes(16)),
+            UserId(user),
+            0,
+            DeviceId("d"),
+            1,
+            DeliveryStatus.PENDING,
+            DeliveryStatus.SENT,
+            Instant(at),
+            is_use=True,
+        )
+        for user, at in said
+    ]
+    assert [(use.user_id, use.at) for use in registry_news(moves).uses] == [("ann", 5), ("bob", 3), ("cyd", 4)]
 
 
 async def test_a_device_in_use_is_noted_once_an_hour(bench: RegistryBench) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -144,15 +145,19 @@ def test_quick_answers_lead_up_to_the_budget_and_slow_ones_down() -> None:
     assert one.most(Lane.NORMAL) < 20
 
 
-def test_a_lane_that_just_misses_its_limit_is_held_up_by_it() -> None:
-    """What is leased fits into the room there is, and so seldom fills the last places: half is enough in slow start."""
+@pytest.mark.parametrize(
+    ("falls", "share", "grows"), [(0, 0.4, False), (0, 0.5, True), (1, 0.8, False), (1, 0.9, True)]
+)
+def test_a_lane_that_about_fills_its_share_is_held_up_by_it(falls: int, share: float, grows: bool) -> None:
+    """What is leased fits into the room there is, and so seldom fills it: in slow start half is enough."""
     one = Concurrency(BUDGETS, late_after_s=10.0)
-    before = one.limit
-    batch = Handed(Instant(0), 0.0, one.most(Lane.NORMAL) // 2 + 1)
+    for _ in range(falls):
+        _round(one, Lane.NORMAL, 10.0, 0.1, Unanswered("timeout", "no answer"))
+    before, batch = one.limit, Handed(Instant(0), 100.0, math.ceil(one.most(Lane.NORMAL) * share))
     one.take(Lane.NORMAL, batch.left)
-    one.answered(batch.left, batch, 0.1)
-    one.tick(1.0, 0.0)
-    assert one.limit > before
+    one.answered(batch.left, batch, 100.1)
+    one.tick(101.0, 0.0)
+    assert (one.limit > before) is grows
 
 
 def test_a_slow_provider_does_not_set_the_pace_for_the_others() -> None:

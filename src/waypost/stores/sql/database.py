@@ -26,16 +26,16 @@ T = TypeVar("T")
 
 _READERS = 2
 _QUICK_S = 0.01
-"""The longest that a read of the pages that routing needs may take on the event loop: beyond it, they are on a disk."""
-_SLOW_FOR_S = 1.0
-"""Seconds for which routing reads in a thread after one that was not quick."""
+"""The longest that a look-up may take on the event loop: beyond it, its pages are on a disk."""
+_THREADED_S = 1.0
+"""Seconds for which look-ups go to a thread after one that took longer."""
 
 
 class Database:
     """The database: writes go through ``commits``; reads through ``read``, each one statement or a page of a walk."""
 
     _threaded_until_s = 0.0
-    """The time until which routing reads in a thread, after a read that was slow."""
+    """The time until which look-ups go to a thread."""
 
     def __init__(
         self,
@@ -74,17 +74,19 @@ class Database:
         return await self._readers.run(query)
 
     async def read_to_route(self, query: Callable[[Connection], T]) -> T:
-        """Run *query* on the event loop while such reads are quick, otherwise in a thread for deliveries alone.
+        """Run *query* in the thread that reads for deliveries alone: nobody's search makes them wait."""
+        return await self._router.run(query)
 
-        A thread costs more than a quick read, which would have it wait for the interpreter anyway.
+    async def look_up(self, query: Callable[[Connection], T]) -> T:
+        """Run *query*, a few rows by their keys, on the event loop, or as ``read_to_route`` while that is not quick.
+
+        A thread costs more than a quick look-up, which would have it wait for the interpreter anyway. Once one takes
+        long, as on a disk, the next go to the thread, for a second after the last that took long there.
         """
-        started_s = time.monotonic()
-        if self.loop_reader is None or started_s < self._threaded_until_s:
-            return await self._router.run(query)
-        found = self._read_here(query)
-        ended_s = time.monotonic()
-        if ended_s - started_s > _QUICK_S:
-            self._threaded_until_s = ended_s + _SLOW_FOR_S
+        is_here = self.loop_reader is not None and time.monotonic() >= self._threaded_until_s
+        found, seconds = self._read_here(query) if is_here else await self._router.timed(query)
+        if seconds > _QUICK_S:
+            self._threaded_until_s = time.monotonic() + _THREADED_S
         return found
 
     async def read_to_lease(self, query: Callable[[Connection], T]) -> T:
@@ -92,21 +94,26 @@ class Database:
 
         What is leased or let go of may change during such a pause: ``Holdings.watching`` tells.
         """
-        return await self._router.run(query) if self.loop_reader is None else self._read_here(query)
+        if self.loop_reader is None:
+            return await self.read_to_route(query)
+        found, _ = self._read_here(query)
+        return found
 
-    def _read_here(self, query: Callable[[Connection], T]) -> T:
+    def _read_here(self, query: Callable[[Connection], T]) -> tuple[T, float]:
+        """Run *query* on the event loop; return what it found and the seconds that it took."""
         assert self.loop_reader is not None
         started_s = time.monotonic()
         try:
             found = query(self.loop_reader)
         except Exception as error:
             raise self._refusal_of(error) from error
-        self.telemetry.observe(Metric.STORE_SECONDS, time.monotonic() - started_s, query=name_of(query))
-        return found
+        seconds = time.monotonic() - started_s
+        self.telemetry.observe(Metric.STORE_SECONDS, seconds, query=name_of(query))
+        return found, seconds
 
     async def _mark(self) -> Mark:
         if self.loop_reader is None:
-            return await self._router.run(self.engine.mark)
+            return await self.read_to_route(self.engine.mark)
         try:  # not measured as a query: that would cost more than it does
             return self.engine.mark(self.loop_reader)
         except Exception as error:

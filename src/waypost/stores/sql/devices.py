@@ -98,7 +98,7 @@ WHERE app = ?1 AND user_id = ?2 AND device_id = ?3 AND coalesce(last_used_at, 0)
 
 
 class SqlDevices:
-    """The device registry of the store: it reads in a reader thread, writes through the group commit."""
+    """The device registry of the store: it looks up for deliveries, reads in a thread, writes by the group commit."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -107,7 +107,7 @@ class SqlDevices:
     async def for_users(self, users: Sequence[tuple[AppId, UserId]]) -> list[list[Device]]:
         """See Devices."""
         asked = json.dumps(users)
-        rows = await self._database.read_to_route(lambda connection: _for_users(connection, asked))
+        rows = await self._database.look_up(lambda connection: _for_users(connection, asked))
         found: list[list[Device]] = [[] for _ in users]
         for position, *row in rows:
             found[position].append(device_of(row))

@@ -58,7 +58,7 @@ class SqlPreferences:
 
     async def of(self, app: AppId, users: Sequence[UserId]) -> Mapping[UserId, Said]:
         """Return the preferences of those of *users* who have said something."""
-        return await self._database.read_to_route(lambda connection: _said(connection, app, users))
+        return await self._database.look_up(lambda connection: _said(connection, app, users))
 
     async def change(self, app: AppId, user_id: UserId, change: PreferenceChange, at: Instant, by: str) -> Said:
         """Change what the user said, and return what it is then; every process counts it from its next batch on."""

@@ -32,13 +32,18 @@ class ReadPool:
 
     async def run(self, query: Query[T]) -> T:
         """Run *query* in one of the threads."""
+        found, _ = await self.timed(query)
+        return found
+
+    async def timed(self, query: Query[T]) -> tuple[T, float]:
+        """Run *query* in one of the threads; return what it found and the seconds that it took there."""
         self._asked += 1
         try:
             found, seconds = await asyncio.get_running_loop().run_in_executor(self._threads, self._timed, query)
         finally:
             self._asked -= 1
         self._telemetry.observe(Metric.STORE_SECONDS, seconds, query=name_of(query))
-        return found
+        return found, seconds
 
     def measure(self) -> None:
         """Tell how many of the threads are busy, and how many queries wait for one."""

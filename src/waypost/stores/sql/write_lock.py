@@ -11,10 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _FIRST_PAUSE_S = 0.000_05
-_LONGEST_PAUSE_S = 0.002
-"""Seconds between two looks at a lock that is held for long: each look takes the interpreter from the event loop."""
-_URGENT_PAUSE_S = 0.000_5
-"""The same for who is urgent."""
+_LONGEST_PAUSE_S = 0.001
 HURRIED_S = 1.0
 """Seconds after an urgent write for which others hold the lock but shortly: the next one may be near."""
 _LOOK_EVERY_S = 0.01
@@ -65,39 +62,30 @@ class WriteLock:
         """Tell whether somebody was urgent just now; any thread may ask."""
         now_s = time.monotonic()
         if now_s - self._looked_s >= _LOOK_EVERY_S:
-            self._looked_s = now_s
             written = os.pread(self._urgent, _TIME.size, 0)
             self._seen_s = _TIME.unpack(written)[0] if len(written) == _TIME.size else float("-inf")
+            self._looked_s = now_s  # last: another thread that sees it sees what was read, too
         return 0 <= now_s - self._seen_s < HURRIED_S
 
     def _take_urgently(self, deadline: float) -> None:
-        _until(deadline, lambda: _is_taken(self._urgent, fcntl.LOCK_SH), _URGENT_PAUSE_S)
+        _until(deadline, lambda: _is_taken(self._urgent, fcntl.LOCK_SH))
         try:
-            _until(deadline, lambda: _is_taken(self._write), _URGENT_PAUSE_S)
+            _until(deadline, lambda: _is_taken(self._write))
         finally:
             fcntl.flock(self._urgent, fcntl.LOCK_UN)
 
     def _note_urgent(self) -> None:
         """Write down when somebody urgent had the lock; on a disk that takes nothing others hold it as long as ever."""
-        self._was_urgent_s = time.monotonic()
+        self._was_urgent_s = self._seen_s = time.monotonic()
         with suppress(OSError):
             os.pwrite(self._urgent, _TIME.pack(self._was_urgent_s), 0)
 
     def _take_in_turn(self, deadline: float) -> None:
         _until(deadline, lambda: _is_taken(self._turn))
         try:
-            _until(deadline, self._is_taken_in_turn)
+            _until(deadline, lambda: self._nobody_is_urgent() and _is_taken(self._write))
         finally:
             fcntl.flock(self._turn, fcntl.LOCK_UN)
-
-    def _is_taken_in_turn(self) -> bool:
-        """Take the lock where nobody has it, and nobody who is urgent waits; tell whether that was so."""
-        if not _is_taken(self._write):
-            return False
-        if self._nobody_is_urgent():
-            return True
-        fcntl.flock(self._write, fcntl.LOCK_UN)
-        return False
 
     def _nobody_is_urgent(self) -> bool:
         """Tell whether nobody who is urgent waits."""
@@ -117,14 +105,14 @@ def _open(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
-def _until(deadline: float, is_taken: Callable[[], bool], longest_s: float = _LONGEST_PAUSE_S) -> None:
-    """Try again and again, *longest_s* apart at most; LockTimeout from *deadline* on. flock itself has none."""
+def _until(deadline: float, is_taken: Callable[[], bool]) -> None:
+    """Try again and again; LockTimeout from *deadline* on. flock has no timeout of its own."""
     pause_s = _FIRST_PAUSE_S
     while not is_taken():
         if time.monotonic() >= deadline:
             raise LockTimeout
         time.sleep(pause_s)
-        pause_s = min(2 * pause_s, longest_s)
+        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
 def _is_taken(lock: int, how: int = fcntl.LOCK_EX) -> bool:
