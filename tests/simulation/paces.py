@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from waypost.domain.breaker import BreakerRules
 from waypost.domain.retry import Jitter, RetryPolicy, RetryRules
-from waypost.runtime import duties, lane, leasing, worker
+from waypost.runtime import duties, lane, leasing, ticker, worker
 from waypost.runtime.timer import TimerSettings
 
 LEASE_S = 8.0
@@ -26,6 +26,7 @@ def hurry() -> None:
     """Set the paces of this process's runtime."""
     leasing.LEASE_MS = int(LEASE_S * 1000)
     lane.SLICE = 1
+    ticker._PHASE_S = 0.0  # of a process, and so another one each time
     worker.HEARTBEAT_S = 10.0
     worker.PULSE_S = 1.0
     worker.SHARES_S = 10.0

@@ -35,7 +35,7 @@ ELSEWHERE: Final = Rest(1.0, ends_with_news=False)
 TOGETHER_S: Final = 0.25
 """Seconds between the moments at which waits of at least so long end: each time that a process wakes costs more than
 most of its tickers do."""
-_PHASE_S: Final = os.getpid() % 25 / 100
+_PHASE_S = os.getpid() % 25 / 100
 """The place of those moments in time, another one in most processes."""
 _EARLY_S: Final = 0.002
 """Seconds by which an event loop may be early."""
