@@ -173,7 +173,7 @@ async def test_the_receipts_of_a_commit_travel_as_one_copy(alone: SqlUnderTest) 
 
 
 def _of_the_copy(statements: Sequence[str]) -> list[str]:
-    """Those of the transaction that copies receipts; the one before may still end, and another follow."""
+    """List those of the transaction that copies receipts; the one before may still end, and another follow."""
     at = next(n for n, each in enumerate(statements) if each.startswith("COPY receipt "))
     begins = [n for n, each in enumerate(statements) if each.startswith("BEGIN")]
     first = max(n for n in begins if n < at)

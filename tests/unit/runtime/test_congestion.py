@@ -149,7 +149,7 @@ def test_quick_answers_lead_up_to_the_budget_and_slow_ones_down() -> None:
     ("falls", "share", "grows"), [(0, 0.4, False), (0, 0.5, True), (1, 0.8, False), (1, 0.9, True)]
 )
 def test_a_lane_that_about_fills_its_share_is_held_up_by_it(falls: int, share: float, grows: bool) -> None:
-    """What is leased fits into the room there is, and so seldom fills it: in slow start half is enough."""
+    """Leases fit into the room there is, and so seldom fill it: in slow start half is enough."""
     one = Concurrency(BUDGETS, late_after_s=10.0)
     for _ in range(falls):
         _round(one, Lane.NORMAL, 10.0, 0.1, Unanswered("timeout", "no answer"))

@@ -47,7 +47,7 @@ ONE = delivery(Platform("web"), "0")
 RULES = BreakerRules(failures_to_open=2, probe_after_s=3.0, ramp_start=2)
 
 Slice = list[tuple[int, Outcome]]
-"""What is let in together: the part that each hangs on, and how it ends."""
+"""The deliveries let in together: the part that each hangs on, and how it ends."""
 Round = tuple[Slice, int]
 """A slice, and how many batches land after it."""
 
@@ -69,7 +69,7 @@ class Provider:
         self._in_columns = in_columns
         self._handed: list[tuple[Circuit, Handed, list[tuple[Delivery, Outcome]]]] = []
         self.said: list[object] = []
-        """What each delivery was told: a condition, or none, and the rest that followed its end."""
+        """The answer to each delivery: a condition, or none, and the rest that followed its end."""
         self.columns = 0
 
     def let_in(self, deliveries: list[Delivery], ends: dict[Any, Outcome], now_s: float) -> None:
@@ -109,7 +109,7 @@ class Provider:
         self._gates.tick(now_s)
 
     def known(self) -> list[object]:
-        """What it has counted and learned."""
+        """List what it has counted and learned."""
         scopes = self._gates._scopes[ONE.credential]
         circuits = [self._gate.circuit, *scopes._circuits.values()]
         scoped = {key: part.place for key, part in self._gate._scoped.items()}

@@ -100,7 +100,7 @@ async def outcome_of(
 
 
 def _known_of(part: Circuit) -> tuple[Any, ...]:
-    """What the circuit of a part has learned, and who is counted in flight there."""
+    """Return what the circuit of a part has learned, and who is counted in flight there."""
     concurrency = part.concurrency
     learned = part.scope, part.place, part.state, part._breaker.failures, part.in_flight, part._throttled
     return *learned, dict(concurrency._lanes), msgspec.structs.astuple(concurrency._seen), concurrency._answered_s

@@ -23,7 +23,7 @@ def test_waits_end_together_whenever_they_began(waits_s: Callable[[float, float]
 
 @pytest.mark.parametrize("wanted_s", LONG_S)
 def test_a_wait_is_about_as_long_as_it_is_wanted(wanted_s: float) -> None:
-    """What waits for a time is not late, and what is repeated not much too soon."""
+    """A wait for a time does not end late, and a pause not much too soon."""
     for began_s in BEGAN_S:
         assert wanted_s - TOGETHER_S < together_s(began_s, wanted_s) < wanted_s + HAIR_S
         assert wanted_s / 2 <= pause_s(began_s, wanted_s) < 1.5 * wanted_s

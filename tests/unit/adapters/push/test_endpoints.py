@@ -202,7 +202,7 @@ SEEN = [
 
 @given(st.permutations(SEEN))
 def test_what_was_asked_before_changes_no_answer(urls: list[str]) -> None:
-    """What is remembered of an origin is not the answer to one of its paths."""
+    """An origin is remembered, not the answer to one of its paths."""
     allowed = ("https://push.example/up", "*.push.example", "10.0.0.1", "https://10.0.0.1", "https://10.0.0.2", "*")
     used = guard(*allowed)
     for url in urls:
