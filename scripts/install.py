@@ -32,7 +32,8 @@ def main() -> None:
         wanted = fingerprint()
         if STAMP.exists() and STAMP.read_text() == wanted:
             return
-        print("Installing into .venv (one to three minutes the first time) ...", flush=True)
+        version = sys.version.split()[0]
+        print(f"Installing into .venv for Python {version} (one to three minutes the first time) ...", flush=True)
         started = time.monotonic()
         make_environment()
         install()
@@ -44,7 +45,12 @@ def fingerprint() -> str:
     """Say in one line what the environment must have been made from."""
     made_from = [PINS, ROOT / "pyproject.toml"]
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in made_from))
-    return f"python {sys.version_info.major}.{sys.version_info.minor}, {digest.hexdigest()}\n"
+    return f"{this_python()}, {digest.hexdigest()}\n"
+
+
+def this_python() -> str:
+    """Name this interpreter: two of one version may be built differently, and one of them is slower."""
+    return f"{sys.version.split()[0]} in {sys.base_prefix}"
 
 
 def make_environment() -> None:
@@ -57,15 +63,18 @@ def make_environment() -> None:
 
 
 def works() -> bool:
-    """Tell whether `.venv` has this Python's version and a pip that starts from here."""
+    """Tell whether `.venv` was made by this Python and has a pip that starts from here."""
     python = VENV / "bin" / "python"
     pip = VENV / "bin" / "pip"
     if not (python.exists() and pip.exists() and str(VENV) in pip.read_text(errors="replace").splitlines()[0]):
         return False
     asked = subprocess.run(
-        [python, "-c", "import sys, pip; print(*sys.version_info[:2])"], capture_output=True, text=True, check=False
+        [python, "-c", "import sys, pip; print(sys.version.split()[0], 'in', sys.base_prefix)"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    return asked.stdout.split() == [str(part) for part in sys.version_info[:2]]
+    return asked.stdout.strip() == this_python()
 
 
 def install_venv_module() -> None:

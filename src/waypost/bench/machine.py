@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import sys
 import sysconfig
 import time
 from pathlib import Path
@@ -33,11 +34,17 @@ def machine() -> Machine:
 
 
 def interpreter() -> str:
-    """Name the interpreter and how it was built: without a profile (PGO) it is 1.3 times slower."""
+    """Name the interpreter and how it was built: without a profile (PGO) it is 1.3 times slower.
+
+    Distributions build with one and leave that out of what sysconfig tells.
+    """
+    name = f"{platform.python_implementation()} {platform.python_version()}"
+    if sys.base_prefix == "/usr":
+        return f"{name}, as the distribution builds it"
     asked = " ".join(str(sysconfig.get_config_var(name) or "") for name in ("CONFIG_ARGS", "PY_CORE_CFLAGS"))
     pgo = "PGO" if "--enable-optimizations" in asked or "-fprofile-use" in asked else "no PGO"
     lto = "LTO" if "--with-lto" in asked or "-flto" in asked else "no LTO"
-    return f"{platform.python_implementation()} {platform.python_version()}, {pgo}, {lto}"
+    return f"{name}, {pgo}, {lto}"
 
 
 def calibration_us() -> float:

@@ -180,7 +180,7 @@ class Supervisor:
             self._command,
             env=os.environ | {WORKER_ENV: msgspec.json.encode(given).decode()},
             pass_fds=(given.listen_fd, given.life_fd, given.words_fd, given.inbox_fd, *outboxes.values()),
-            start_new_session=True,
+            process_group=0,  # out of reach of Ctrl-C; sessions of their own would void what is nice (0092)
         )
         child.started_s = now_s
         child.was_ready = False

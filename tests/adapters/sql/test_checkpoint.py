@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from waypost.stores.sql.checkpoint import AGAIN_AFTER_S, CUT_EVERY_S, Checkpoint
-from waypost.stores.sql.connection import SqliteConnection, connect
+from waypost.stores.sql.checkpoint import AGAIN_AFTER_S, CUT_EVERY_S, Ahead, Checkpoint
+from waypost.stores.sql.connection import SqliteConnection, connect, dbapi
 from waypost.stores.sql.settings import SqlSettings
 from waypost.stores.sql.sqlite import SqliteEngine
 
@@ -102,7 +103,7 @@ def test_a_short_log_is_cut_in_time_and_whoever_reads_it_puts_that_off(
 ) -> None:
     """It would else keep what the database has deleted until as much has been written."""
     now_s = 0.0
-    checkpoint = Checkpoint(writer, 1_000 * LIMIT_PAGES * PAGE_BYTES, lambda: now_s)
+    checkpoint = Checkpoint(writer, 1_000 * LIMIT_PAGES * PAGE_BYTES, monotonic_s=lambda: now_s)
     log = file.with_name("a.db-wal")
     writer.execute("INSERT INTO blobs VALUES (?)", (b"secret of her",))
     write(writer, checkpoint, 1)
@@ -126,6 +127,88 @@ def test_a_short_log_is_cut_in_time_and_whoever_reads_it_puts_that_off(
     assert b"secret of her" not in file.read_bytes() + log.read_bytes()
 
 
+@pytest.fixture
+def ahead(file: Path, writer: SqliteConnection) -> Iterator[Ahead]:
+    thread = Ahead(partial(connect, file), LIMIT_PAGES * PAGE_BYTES)
+    yield thread
+    thread.close()
+
+
+def test_all_that_is_copied_ahead_needs_no_lock(writer: SqliteConnection, ahead: Ahead) -> None:
+    """The next write begins the log anew."""
+    checkpoint = Checkpoint(writer, LIMIT_PAGES * PAGE_BYTES, ahead)
+    said: list[str] = []
+    writer.set_trace_callback(said.append)
+    for _ in range(20):
+        write(writer, checkpoint, 1)
+        ahead.wait()
+        assert log_of(writer)[0] <= 2 * LIMIT_PAGES
+    assert not any("PASSIVE" in each for each in said), "not by who writes"
+
+
+def test_what_is_written_meanwhile_is_copied_under_the_lock(
+    writer: SqliteConnection, reader: SqliteConnection, ahead: Ahead
+) -> None:
+    """Somebody reads so that something is left."""
+    checkpoint = Checkpoint(writer, LIMIT_PAGES * PAGE_BYTES, ahead)
+    said: list[str] = []
+    writer.set_trace_callback(said.append)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM blobs").fetchall()
+    writer.execute("INSERT INTO blobs VALUES (zeroblob(?))", (2 * LIMIT_PAGES * PAGE_BYTES,))
+    checkpoint.run_if_due()
+    ahead.wait()
+    reader.execute("COMMIT")
+    logged, copied = log_of(writer)
+    assert copied < logged
+    checkpoint.run_if_due()
+    assert sum("PASSIVE" in each for each in said) == 1
+    logged, copied = log_of(writer)
+    assert copied == logged
+
+
+def test_while_somebody_is_hurried_the_rest_is_left_until_the_log_is_long(
+    writer: SqliteConnection, reader: SqliteConnection, ahead: Ahead
+) -> None:
+    checkpoint = Checkpoint(writer, LIMIT_PAGES * PAGE_BYTES, ahead)
+    said: list[str] = []
+    writer.set_trace_callback(said.append)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM blobs").fetchall()
+    longest = 0
+    for _ in range(100):
+        writer.execute("INSERT INTO blobs VALUES (zeroblob(?))", (PAGE_BYTES,))
+        checkpoint.run_if_due(hurried=True)
+        ahead.wait()
+        if any("PASSIVE" in each for each in said):
+            break
+        longest, _ = log_of(writer)
+    assert 3 * LIMIT_PAGES < longest < 5 * LIMIT_PAGES
+    reader.execute("COMMIT")
+
+
+def test_what_stands_in_the_way_ahead_is_met_under_the_lock(file: Path, writer: SqliteConnection) -> None:
+    """There it is told to who writes; the thread that copies ahead outlives it."""
+
+    def is_broken() -> SqliteConnection:
+        raise dbapi.OperationalError("disk I/O error")
+
+    ahead = Ahead(is_broken, LIMIT_PAGES * PAGE_BYTES)
+    checkpoint = Checkpoint(writer, LIMIT_PAGES * PAGE_BYTES, ahead)
+    write(writer, checkpoint, LIMIT_PAGES)
+    ahead.wait()
+    write(writer, checkpoint, 1)
+    logged, copied = log_of(writer)
+    assert copied == logged > 0
+    ahead.close()
+
+
+def log_of(connection: SqliteConnection) -> tuple[int, int]:
+    """Return how many pages are in the log, and how many of them are copied."""
+    _, logged, copied = connection.execute("PRAGMA wal_checkpoint(NOOP)").fetchone()
+    return logged, copied
+
+
 def test_who_is_urgent_copies_the_log_where_nobody_else_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Now and then: a flood of critical notifications alone would make it grow without end."""
     now_s, looks = 1_000.0, 0
@@ -138,12 +221,12 @@ def test_who_is_urgent_copies_the_log_where_nobody_else_writes(tmp_path: Path, m
     writer = SqliteEngine(SqlSettings(url=f"sqlite:///{tmp_path}/b.db")).open_writer()
     monkeypatch.setattr(writer._checkpoint, "run_if_due", look)
     for _ in range(10):
-        with writer.turn(FOR_EVER_S, urgent=True):
+        with writer.turn(FOR_EVER_S, urgent=lambda: True):
             pass
     assert looks == 0
     now_s += 1.0
     for _ in range(10):
-        with writer.turn(FOR_EVER_S, urgent=True):
+        with writer.turn(FOR_EVER_S, urgent=lambda: True):
             pass
     assert looks == 1
     writer.close()

@@ -7,6 +7,7 @@ import fcntl
 import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,10 @@ from waypost.stores.sql.write_lock import LockTimeout, WriteLock
 PATIENCE_S = 30.0
 
 
+def _always() -> bool:
+    return True
+
+
 class _Writers:
     """Threads that want the lock, each as a process of its own would, and in which order they had it."""
 
@@ -25,13 +30,13 @@ class _Writers:
         self._threads: list[threading.Thread] = []
         self.had: list[str] = []
 
-    def wants(self, name: str, *, urgent: bool = False) -> None:
+    def wants(self, name: str, *, urgent: Callable[[], bool] = lambda: False) -> None:
         """Let one more want it."""
         thread = threading.Thread(target=self._hold, args=(name, urgent))
         thread.start()
         self._threads.append(thread)
 
-    def _hold(self, name: str, urgent: bool) -> None:
+    def _hold(self, name: str, urgent: Callable[[], bool]) -> None:
         lock = WriteLock(self._run_dir)
         with lock.hold(PATIENCE_S, urgent=urgent):
             self.had.append(name)
@@ -49,11 +54,25 @@ def test_who_is_urgent_has_it_next_whoever_waited_first(tmp_path: Path) -> None:
         writers.wants("first")
         _wait_for(holder._turn)
         writers.wants("second")
-        writers.wants("urgent", urgent=True)
+        writers.wants("urgent", urgent=_always)
         _wait_for(holder._urgent)
     writers.end()
     assert writers.had[0] == "urgent"
     assert sorted(writers.had) == ["first", "second", "urgent"]
+    holder.close()
+
+
+def test_who_becomes_urgent_while_it_waits_its_turn_has_it_next(tmp_path: Path) -> None:
+    """Something critical came in meanwhile."""
+    holder, writers, has_come = WriteLock(tmp_path), _Writers(tmp_path), threading.Event()
+    with holder.hold(PATIENCE_S):
+        writers.wants("first")
+        _wait_for(holder._turn)
+        writers.wants("urgent", urgent=has_come.is_set)
+        has_come.set()
+        _wait_for(holder._urgent)
+    writers.end()
+    assert writers.had == ["urgent", "first"]
     holder.close()
 
 
@@ -62,7 +81,7 @@ def test_others_know_for_a_while_that_somebody_was_urgent(tmp_path: Path, monkey
     assert not other.is_hurried()
     with urgent.hold(PATIENCE_S):
         assert not other.is_hurried()
-    with urgent.hold(PATIENCE_S, urgent=True):
+    with urgent.hold(PATIENCE_S, urgent=_always):
         assert urgent.is_hurried()
     soon_s = time.monotonic() + 0.02
     monkeypatch.setattr(time, "monotonic", lambda: soon_s)
@@ -78,13 +97,13 @@ def test_who_just_was_urgent_takes_its_turn(tmp_path: Path, monkeypatch: pytest.
     """One that has something urgent all the time cannot keep the others out."""
     urgent, waiting = WriteLock(tmp_path), WriteLock(tmp_path)
     monkeypatch.setattr(time, "monotonic", lambda: 1_000.0)
-    with urgent.hold(PATIENCE_S, urgent=True):
+    with urgent.hold(PATIENCE_S, urgent=_always):
         pass
     assert module._is_taken(waiting._turn), "another has the turn"
-    with pytest.raises(LockTimeout), urgent.hold(0.0, urgent=True):
+    with pytest.raises(LockTimeout), urgent.hold(0.0, urgent=_always):
         pass
     monkeypatch.setattr(time, "monotonic", lambda: 1_001.0)
-    with urgent.hold(0.0, urgent=True):
+    with urgent.hold(0.0, urgent=_always):
         pass
     for lock in (urgent, waiting):
         lock.close()
@@ -98,7 +117,7 @@ def test_a_disk_that_takes_nothing_leaves_no_lock_behind(tmp_path: Path, monkeyp
 
     urgent, other = WriteLock(tmp_path), WriteLock(tmp_path)
     monkeypatch.setattr(os, "pwrite", is_full)
-    with urgent.hold(PATIENCE_S, urgent=True):
+    with urgent.hold(PATIENCE_S, urgent=_always):
         pass
     with other.hold(0.0):
         pass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from waypost.ports.pressure import Cause
-from waypost.stores.sql.commit_queue import HURRIED, LATE_S, CommitQueue, Queued
+from waypost.stores.sql.commit_queue import HURRIED, LATE_S, OUTCOMES_WAIT_S, CommitQueue, Queued
 from waypost.stores.sql.transaction import OperationKind
 
 ROWS = 10
@@ -51,21 +51,23 @@ def test_what_is_urgent_goes_before_what_was_accepted_first_and_commits_are_smal
     queue = _queue(accepts=12, settles=12)
     for n in ("first", "second"):
         queue.put(Queued(ACCEPT, n, 1, FUTURE, 0.0, is_urgent=True))
-    seen = [queue.is_urgent]
+    seen = [queue.is_urgent(0.0)]
     assert [queued.op for queued in queue.take(0.0)] == ["first", "second", 0]
-    assert [*seen, queue.is_urgent] == [True, False]
+    assert [*seen, queue.is_urgent(0.0)] == [True, False], "what is left is not"
     assert _turn(queue, 0.0) == ("settle", 1)
     queue.put(Queued(ACCEPT, "third", 1, FUTURE, 0.0, is_urgent=True))
     assert [queued.op for queued in queue.take(0.0)] == ["third", 1], "with few beside it"
 
 
-def test_what_is_urgent_does_not_wait_for_the_turn_of_outcomes_but_every_second_time() -> None:
+def test_one_urgent_commit_follows_the_other_until_outcomes_have_waited_for_long() -> None:
+    """Then every second one is theirs."""
     queue = _queue(accepts=2, settles=4)
     assert _turn(queue, 0.0) == ("accept", 2)
-    for n in range(2):
-        queue.put(Queued(ACCEPT, n, 1, FUTURE, 0.0, is_urgent=True))
-        assert queue.is_urgent is (n == 0)
-        assert queue.take(0.0)[0].is_urgent is (n == 0)
+    late_s = OUTCOMES_WAIT_S + 0.01
+    for now_s, goes in ((0.0, True), (0.0, True), (late_s, False), (late_s, True), (late_s, False)):
+        queue.put(Queued(ACCEPT, now_s, 1, FUTURE, now_s, is_urgent=True))
+        assert queue.is_urgent(now_s) is goes
+        assert queue.take(now_s)[0].is_urgent is goes
 
 
 def test_who_waits_behind_what_is_urgent_is_seen_to_wait() -> None:

@@ -20,6 +20,8 @@ _ACCEPTS_FOR_A_SETTLE: Final = 4
 """The cost of a row that is settled, in rows that are accepted."""
 LATE_S: Final = 0.25
 """Seconds of waiting after which outcomes have the larger part of the commits."""
+OUTCOMES_WAIT_S: Final = 0.05
+"""Seconds for which outcomes wait while one urgent commit follows the other; then every second commit is theirs."""
 HURRIED: Final = 8
 """The part of its usual rows that a commit has while what is critical waits for others' commits."""
 
@@ -108,17 +110,18 @@ class CommitQueue:
                     break
             return True
 
-    @property
-    def is_urgent(self) -> bool:
-        """Whether the next commit is of something that goes before others."""
+    def is_urgent(self, now: float) -> bool:
+        """Tell whether the next commit is of something that goes before others."""
         with self._wake:
-            return self._has_urgent() and self._takes_accepts()
+            return self._has_urgent() and self._takes_accepts(now)
 
-    def _takes_accepts(self) -> bool:
-        """Tell whether the next commit is of what is accepted: what is urgent goes first, every second time."""
+    def _takes_accepts(self, now: float) -> bool:
+        """Tell whether the next commit is of what is accepted: what is urgent goes first, until others wait long."""
         if not (self._accepts and self._others):
             return bool(self._accepts)
-        return not (self._was_urgent if self._has_urgent() else self._was_accepts)
+        if self._has_urgent():
+            return not self._was_urgent or _age_s(self._others, now) < OUTCOMES_WAIT_S
+        return not self._was_accepts
 
     def _has_urgent(self) -> bool:
         return bool(self._accepts) and self._accepts[0].is_urgent
@@ -126,7 +129,7 @@ class CommitQueue:
     def take(self, now: float, *, hurried: bool = False) -> list[Queued]:
         """Take the operations of the next commit; fewer of them where others are *hurried*, or something here is."""
         with self._wake:
-            self._was_accepts = self._takes_accepts()
+            self._was_accepts = self._takes_accepts(now)
             self._was_urgent = self._was_accepts and self._has_urgent()
             late = _age_s(self._others, now) > LATE_S
             line, is_larger = (self._accepts, not late) if self._was_accepts else (self._others, late)

@@ -53,10 +53,10 @@ class Writer(Protocol):
         """The connection it writes through."""
         ...
 
-    def turn(self, patience_s: float, *, urgent: bool = False) -> AbstractContextManager[None]:
+    def turn(self, patience_s: float, *, urgent: Callable[[], bool] | None = None) -> AbstractContextManager[None]:
         """Take the right to write one transaction; Busy after *patience_s*, or what the engine raises.
 
-        Where processes wait for each other, who is *urgent* goes before the others.
+        Where processes wait for each other, who is *urgent*, or becomes so while it waits, goes before the others.
         """
         ...
 

@@ -176,10 +176,13 @@ class GroupCommit:
     def _is_unwell(self) -> bool:
         return self.state in _UNWELL
 
+    def _is_urgent(self) -> bool:
+        return self._queue.is_urgent(time.monotonic())
+
     def _round(self, started: float) -> None:
         """Run one turn of this process to write."""
         try:
-            with self._writer.turn(self._patience_s(started), urgent=self._queue.is_urgent):
+            with self._writer.turn(self._patience_s(started), urgent=self._is_urgent):
                 self._recover()
                 if self._patience_s(time.monotonic()) == 0:
                     self._refuse_late()

@@ -8,13 +8,13 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 
 from waypost.domain.errors import ConfigurationError, StorageBroken
 from waypost.domain.time import Instant
 from waypost.ports.peers import Peers
 from waypost.stores.sql.added import AddedTable, make_missing
-from waypost.stores.sql.checkpoint import Checkpoint
+from waypost.stores.sql.checkpoint import Ahead, Checkpoint
 from waypost.stores.sql.checkup import Checkup, check_up_file
 from waypost.stores.sql.connection import (
     SAFE_WITH_MANY_WORKERS,
@@ -49,18 +49,19 @@ class SqliteWriter:
         self.connection: SqliteConnection = connect(path, busy_timeout_s=settings.lock_timeout_s)
         self.lock = WriteLock(run_directory(path))
         self._reserve = reserve
-        self._checkpoint = Checkpoint(self.connection, settings.checkpoint_bytes)
+        self._ahead = Ahead(partial(connect, path), settings.checkpoint_bytes) if SAFE_WITH_MANY_WORKERS else None
+        self._checkpoint = Checkpoint(self.connection, settings.checkpoint_bytes, self._ahead)
         self._survives_power = settings.durability is Durability.POWER
         self._synchronous: str | None = None
         self._looked_s = time.monotonic()
 
     @contextmanager
-    def turn(self, patience_s: float, *, urgent: bool = False) -> Iterator[None]:
+    def turn(self, patience_s: float, *, urgent: Callable[[], bool] | None = None) -> Iterator[None]:
         """See Writer: the write lock; whoever holds it copies what is due of the log, but for who is urgent."""
         try:
             with self.lock.hold(patience_s, urgent=urgent):
                 yield
-                self._copy_if_due(urgent=urgent)
+                self._copy_if_due(urgent=self.lock.was_urgent())
         except LockTimeout:
             raise Busy from None
 
@@ -112,6 +113,8 @@ class SqliteWriter:
 
     def close(self) -> None:
         """See Writer."""
+        if self._ahead is not None:
+            self._ahead.close()
         self.connection.close()
         self.lock.close()
 

@@ -43,20 +43,30 @@ class WriteLock:
         """When somebody was urgent, as of the last look."""
 
     @contextmanager
-    def hold(self, timeout_s: float, *, urgent: bool = False) -> Iterator[None]:
-        """Hold the lock; LockTimeout after *timeout_s* seconds. *urgent*: before others, unless it just was."""
-        now_s = time.monotonic()
-        goes_first = urgent and now_s - self._was_urgent_s > _URGENT_AGAIN_S
+    def hold(self, timeout_s: float, *, urgent: Callable[[], bool] | None = None) -> Iterator[None]:
+        """Hold the lock; LockTimeout after *timeout_s* seconds.
+
+        *urgent* is asked while it waits: from then on it goes before others, unless it just did.
+        """
+        deadline = time.monotonic() + timeout_s
+        goes_first = not self._take_in_turn(
+            deadline, lambda: urgent is not None and urgent() and not self._was_urgent_for(_URGENT_AGAIN_S)
+        )
         if goes_first:
-            self._take_urgently(now_s + timeout_s)
-        else:
-            self._take_in_turn(now_s + timeout_s)
+            self._take_urgently(deadline)
         try:
             if goes_first:
                 self._note_urgent()
             yield
         finally:
             fcntl.flock(self._write, fcntl.LOCK_UN)
+
+    def was_urgent(self) -> bool:
+        """Tell whether who uses this lock was urgent just now."""
+        return self._was_urgent_for(HURRIED_S)
+
+    def _was_urgent_for(self, seconds: float) -> bool:
+        return time.monotonic() - self._was_urgent_s < seconds
 
     def is_hurried(self) -> bool:
         """Tell whether somebody was urgent just now; any thread may ask."""
@@ -80,10 +90,12 @@ class WriteLock:
         with suppress(OSError):
             os.pwrite(self._urgent, _TIME.pack(self._was_urgent_s), 0)
 
-    def _take_in_turn(self, deadline: float) -> None:
-        _until(deadline, lambda: _is_taken(self._turn))
+    def _take_in_turn(self, deadline: float, goes_first: Callable[[], bool]) -> bool:
+        """Take the lock in turn; False, without it, as soon as it *goes first*."""
+        if not _until(deadline, lambda: _is_taken(self._turn), goes_first):
+            return False
         try:
-            _until(deadline, lambda: self._nobody_is_urgent() and _is_taken(self._write))
+            return _until(deadline, lambda: self._nobody_is_urgent() and _is_taken(self._write), goes_first)
         finally:
             fcntl.flock(self._turn, fcntl.LOCK_UN)
 
@@ -105,14 +117,17 @@ def _open(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
-def _until(deadline: float, is_taken: Callable[[], bool]) -> None:
-    """Try again and again; LockTimeout from *deadline* on. flock has no timeout of its own."""
+def _until(deadline: float, is_taken: Callable[[], bool], is_over: Callable[[], bool] = lambda: False) -> bool:
+    """Try again and again; False once it *is over*, LockTimeout from *deadline* on. flock has no timeout of its own."""
     pause_s = _FIRST_PAUSE_S
-    while not is_taken():
+    while not is_over():
+        if is_taken():
+            return True
         if time.monotonic() >= deadline:
             raise LockTimeout
         time.sleep(pause_s)
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+    return False
 
 
 def _is_taken(lock: int, how: int = fcntl.LOCK_EX) -> bool:

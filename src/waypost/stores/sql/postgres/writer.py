@@ -50,7 +50,7 @@ class PostgresWriter:
         return self._connection
 
     @contextmanager
-    def turn(self, patience_s: float, *, urgent: bool = False) -> Iterator[None]:
+    def turn(self, patience_s: float, *, urgent: Callable[[], bool] | None = None) -> Iterator[None]:
         """See Writer: nothing to wait for, except that a lost connection is opened again."""
         self._open()
         yield
