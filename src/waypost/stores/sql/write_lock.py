@@ -16,7 +16,7 @@ HURRIED_S = 1.0
 """Seconds after an urgent write for which others hold the lock but shortly: the next one may be near."""
 _LOOK_EVERY_S = 0.01
 """Seconds for which what was read of others' urgent writes is taken as it was."""
-_URGENT_AGAIN_S = 0.02
+_URGENT_AGAIN_S = 0.005
 """Seconds after an urgent write of a process in which it takes its turn as others do."""
 _TIME = struct.Struct("<d")
 
