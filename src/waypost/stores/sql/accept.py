@@ -1,7 +1,7 @@
 """Accepting: what one transaction writes for everything that arrived together.
 
     sequence      one row moved on by the number of new rows: *seq* is commit order (PostgreSQL: blocks, no row)
-    notification  one row each, a duplicate's small record too (no content, final at once)
+    notification  one row each, in its slice (history.py); a duplicate's small record too (no content, final at once)
     content       one row each
     dedup_<n>     one row for each key claimed
     counter, journal   one row for each (app, lane, status); one
@@ -28,19 +28,19 @@ from waypost.ports.work import Acceptance, Accepted, Conflicting, Duplicate, New
 from waypost.stores.sql import dedup
 from waypost.stores.sql.dedup import Partitions
 from waypost.stores.sql.driver import Answer, Row
+from waypost.stores.sql.history import NotificationInsert
 from waypost.stores.sql.replay import replay
 from waypost.stores.sql.rows import content_body, drawn, notification_row
 from waypost.stores.sql.transaction import AlsoWrite, OperationKind, Transaction, WaitsToo
 
-_INSERT = (
-    "INSERT INTO notification (seq, status, due_at, finished_at, duplicate_of, id, app, caller, user_id, shard, lane,"
-    " kind, urgency, guarantee, created_at, expires_at, ttl_ms, scheduled_at, retry_policy, device_ids, round)"
-    " VALUES "
+_COLUMNS = (
+    "seq, status, due_at, finished_at, duplicate_of, id, app, caller, user_id, shard, lane, kind, urgency, guarantee,"
+    " created_at, expires_at, ttl_ms, scheduled_at, retry_policy, device_ids, round"
 )
 _NEWEST = "SELECT id FROM notification ORDER BY id DESC LIMIT 1"
 _KNOWN = "SELECT id, duplicate_of FROM notification WHERE id IN ({keys})"
-_VALUES = f"({'?, ' * 20}1)"
-_PLAIN_VALUES = f"(?, 'pending', 0, NULL, NULL, {'?, ' * 12}NULL, NULL, NULL, 1)"
+_INSERT = NotificationInsert(_COLUMNS, f"{'?, ' * 20}1", id_at=5)
+_INSERT_PLAIN = NotificationInsert(_COLUMNS, f"?, 'pending', 0, NULL, NULL, {'?, ' * 12}NULL, NULL, NULL, 1", id_at=1)
 """Of what is to go out now, to all devices, by the app's own policy: most of all there is; binding less is cheaper."""
 _PLAIN_WIDTH = 12
 _WITHOUT_REST = (None, None, None)
@@ -197,8 +197,8 @@ class Arrivals:
                 notifications.append((seq, status, *fields, duplicate_of, *row))
             if duplicate_of is None:
                 contents.append((seq, content_body(arrival.notification.content)))
-        connection.insert_all(_INSERT, _PLAIN_VALUES, plain)
-        connection.insert_all(_INSERT, _VALUES, notifications)
+        _INSERT_PLAIN.write(connection, plain)
+        _INSERT.write(connection, notifications)
         connection.insert_all("INSERT INTO content (seq, body) VALUES ", "(?, ?)", contents)
         dedup.claim(self._transaction, self._claims, self._partitions)
         return numbers

@@ -35,14 +35,15 @@ from waypost.domain.ids import SHARDS, AppId, NotificationId, created_at
 from waypost.domain.recovery import recover
 from waypost.domain.rescheduling import reschedule
 from waypost.stores.sql.driver import Connection
+from waypost.stores.sql.history import NEWEST_FIRST, SLICES
 from waypost.stores.sql.pending_changes import PendingChange, PendingChanges
 from waypost.stores.sql.rows import WITH_CONTENT, content_of
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
 _OLDER = (
     f"SELECT notification.id, body, variables FROM {WITH_CONTENT} WHERE status = 'pending'"  # noqa: S608 - numbers and columns
-    " AND (scheduled_at IS NULL OR scheduled_at <= ?) AND notification.id IN"
-    " (SELECT id FROM notification WHERE app = ? AND user_id = ? AND id < ? ORDER BY id DESC LIMIT 1000)"
+    " AND (scheduled_at IS NULL OR scheduled_at <= ?4) AND notification.id IN"
+    f" (SELECT id FROM {SLICES} WHERE app = ?1 AND user_id = ?2 AND id < ?3 {NEWEST_FIRST} LIMIT 1000)"
 )
 """Of the newest thousand of a user those that are open: a topic's name may have had any number."""
 
@@ -199,5 +200,5 @@ def older(connection: Connection, order: Supersede) -> list[NotificationId]:
     """List the notifications that a supersession is about: of a collapse key the open, due ones that are recorded."""
     if not isinstance(order.of, Collapse):
         return [order.of]
-    rows = connection.execute(_OLDER, (created_at(order.by), order.app, order.of.user_id, order.by)).fetchall()
+    rows = connection.execute(_OLDER, (order.app, order.of.user_id, order.by, created_at(order.by))).fetchall()
     return [row[0] for row in rows if content_of(row[1], row[2]).collapse_key == order.of.key]

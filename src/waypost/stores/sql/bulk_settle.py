@@ -23,19 +23,20 @@ from waypost.domain.progress import Progress
 from waypost.domain.status import NotificationStatus
 from waypost.ports.work import Settled
 from waypost.stores.sql.driver import Connection, Row
+from waypost.stores.sql.history import NotificationInsert
 from waypost.stores.sql.pending_changes import PendingChange, write_receipts
 from waypost.stores.sql.plain_settlements import PlainSettlements
 from waypost.stores.sql.rows import notification_row, seqs
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
-_INSERT = (
-    "INSERT INTO notification (seq, status, reason, finished_at, job, variables, id, app, caller, user_id, shard, lane,"
-    " kind, urgency, guarantee, created_at, expires_at, ttl_ms, scheduled_at, retry_policy, device_ids, round)"
-    " VALUES "
+_INSERT = NotificationInsert(
+    "seq, status, reason, finished_at, job, variables, id, app, caller, user_id, shard, lane, kind, urgency, guarantee,"
+    " created_at, expires_at, ttl_ms, scheduled_at, retry_policy, device_ids, round",
+    f"{'?, ' * 21}1",
+    id_at=6,
 )
 _SHARD = 4
 """The column of a notification's row that has its shard."""
-_VALUES = f"({'?, ' * 21}1)"
 _SENT = NotificationStatus.SENT
 _PIECE = "SELECT job, shard FROM bulk_piece WHERE seq = ?"
 _WRITTEN = (
@@ -92,7 +93,7 @@ def _run(transaction: Transaction, ops: Sequence[Sequence[PieceSettled]]) -> lis
                 born.append(_born(transaction, next(numbers), job, settled, variables))
         _count(transaction, job, piece, len(rows) - before)
         _note_written(connection, job, piece)
-    connection.insert_all(_INSERT, _VALUES, rows + [case.row(transaction) for case in born])
+    _INSERT.write(connection, rows + [case.row(transaction) for case in born])
     plain.write()
     write_receipts(connection, born)
     return [None] * len(ops)

@@ -12,6 +12,7 @@ from waypost.stores.sql.bulk_load import PIECE_COLUMNS, PieceRow, read_audience,
 from waypost.stores.sql.bulk_rows import FROM_JOB, find_job, job_of, record_of
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Connection, Row
+from waypost.stores.sql.history import NEWEST_FIRST, SLICES
 from waypost.stores.sql.rows import status_of
 
 _NEWEST = JobId(b"\xff" * 16)
@@ -25,8 +26,8 @@ _OF_PIECE = (
 _PIECE_BY_N = f"{_OF_PIECE} AND n = ?"
 _PIECE_BY_USER = f"{_OF_PIECE} AND after_user < ? AND until_user >= ?"
 _OF_USER = (
-    "SELECT id, status FROM notification INDEXED BY notification_history"
-    " WHERE app = ? AND user_id = ? AND id >= ? AND id < ? AND job = ?"
+    f"SELECT id, status FROM {SLICES}"  # noqa: S608 - how history is read
+    f" WHERE app = ?1 AND user_id = ?2 AND id < ?3 AND id >= ?4 AND job = ?5 {NEWEST_FIRST} LIMIT 1"
 )
 _LISTED = "SELECT 1 FROM bulk_recipient WHERE job = ? AND user_id = ?"
 
@@ -63,7 +64,7 @@ def _recipient(connection: Connection, app: AppId, job_id: JobId, user_id: UserI
     if row is None:
         return None
     job = job_of(row)
-    ids = (first_id_at(job.created_at), first_id_at(later(job.created_at, 1)))
+    ids = (first_id_at(later(job.created_at, 1)), first_id_at(job.created_at))
     found = connection.execute(_OF_USER, (app, user_id, *ids, row[0])).fetchone()
     if found is not None:
         return RecipientRecord(_read_as(found[1]), found[0])

@@ -81,6 +81,7 @@ DIALECT = Dialect(
     numbers_a_block=0,
     blob="BLOB",
     has_jsonb=False,
+    cuts_history=True,
     has_other_writers=False,
 )
 _EVER = (1 << 63) - 1

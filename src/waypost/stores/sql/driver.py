@@ -33,6 +33,8 @@ class Dialect(Struct, frozen=True):
     """The type of a column of bytes."""
     has_jsonb: bool
     """Whether JSON in a text is read by way of ``jsonb``; else by SQLite's functions."""
+    cuts_history: bool
+    """Whether the index of a user's history is cut into slices (history.py)."""
     has_other_writers: bool
     """Whether others may write while a transaction is open."""
 

@@ -1,7 +1,7 @@
 """Forgetting a user on SQL, page by page.
 
 erasure        one row an order; without the user once it is carried out, but for a trace (erased)
-notification   by (app, user, id), up to the order's time     content  by seq     receipt  by notification id
+notification   by (slice, app, user, id), up to the order's time     content  by seq     receipt  by notification id
 tables of features whose rows belong to notifications          by notification id
 bulk_recipient, bulk_piece, bulk_job   of the app's jobs, which are few
 """
@@ -20,6 +20,7 @@ from waypost.ports.erasure import ERASED_DEVICE, Erasure
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.erased import ErasedUsers, erased_since, leave_trace
+from waypost.stores.sql.history import OLDEST_FIRST, SLICES
 from waypost.stores.sql.retention import delete_notifications
 from waypost.stores.sql.rows import content_body, execute_in
 from waypost.stores.sql.transaction import OperationKind, Transaction
@@ -28,10 +29,10 @@ _COLUMNS = "id, app, user_id, tombstone, asked_at"
 _STANDING = f"SELECT {_COLUMNS} FROM erasure WHERE finished_at IS NULL"  # noqa: S608 - a list of columns
 _ASK = f"INSERT INTO erasure ({_COLUMNS}) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"  # noqa: S608 - the same
 _FINISH = "UPDATE erasure SET user_id = NULL, finished_at = ? WHERE id = ?"
-_OF_USER = "FROM notification INDEXED BY notification_history WHERE app = ? AND user_id = ? AND id < ?"
-_UNFINISHED = f"SELECT id {_OF_USER} AND finished_at IS NULL ORDER BY id LIMIT ?"
-_FINAL = f"SELECT seq, id, job, caller {_OF_USER} AND finished_at IS NOT NULL ORDER BY id LIMIT ?"
-_ALL_OF = f"SELECT seq, id, app, lane, status {_OF_USER} AND finished_at IS NOT NULL ORDER BY id LIMIT ?"
+_OF_USER = f"FROM {SLICES} WHERE app = ?1 AND user_id = ?2 AND id < ?3"
+_UNFINISHED = f"SELECT id {_OF_USER} AND finished_at IS NULL {OLDEST_FIRST} LIMIT ?4"
+_FINAL = f"SELECT seq, id, job, caller {_OF_USER} AND finished_at IS NOT NULL {OLDEST_FIRST} LIMIT ?4"
+_ALL_OF = f"SELECT seq, id, app, lane, status {_OF_USER} AND finished_at IS NOT NULL {OLDEST_FIRST} LIMIT ?4"
 _ANONYMISE = "UPDATE notification SET user_id = ?, caller = ?, device_ids = NULL, variables = NULL WHERE id = ?"
 _SAY_NOTHING = "UPDATE content SET body = ? WHERE seq = ?"
 _BLANK_RECEIPTS = (

@@ -9,18 +9,19 @@ from waypost.domain.ids import NotificationId
 from waypost.domain.status import NotificationStatus
 from waypost.ports.views import Marked, NotificationDetail, Page, PageQuery
 from waypost.stores.sql.driver import Connection
+from waypost.stores.sql.history import NEWEST_FIRST, SLICES
 from waypost.stores.sql.reading import Look, records
 from waypost.stores.sql.rows import RECEIPT, receipt_of, select_in
 
 _AT_ONCE = 1_000
 _LAST_ID = NotificationId(b"\xff" * 16)
 
-_SEEN = """\
-SELECT id, notification.app, status, due_at FROM notification INDEXED BY notification_history
+_SEEN = f"""\
+SELECT id, notification.app, status, due_at FROM {SLICES}
 LEFT JOIN feed_entry ON feed_entry.notification_id = notification.id
-WHERE notification.app = ? AND notification.user_id = ? AND id < ? AND kind = 'visible' AND hidden_at IS NULL
-ORDER BY id DESC LIMIT ?
-"""
+WHERE notification.app = ?1 AND notification.user_id = ?2 AND id < ?3 AND kind = 'visible' AND hidden_at IS NULL
+{NEWEST_FIRST} LIMIT ?4
+"""  # noqa: S608 - how history is read
 _WAITING = """\
 SELECT notification_id FROM receipt WHERE notification_id IN ({keys})
 GROUP BY notification_id HAVING min(CASE WHEN status = 'pending' AND attempt > 0 THEN 1 ELSE 0 END) = 1

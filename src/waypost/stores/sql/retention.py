@@ -22,6 +22,7 @@ from waypost.stores.sql.added import AddedTable, names_of_notifications, names_o
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Row
 from waypost.stores.sql.engine import Months
+from waypost.stores.sql.history import DROP_EMPTY_SLICES
 from waypost.stores.sql.rows import execute_in, select_in
 from waypost.stores.sql.transaction import COUNT, OperationKind, Transaction
 from waypost.telemetry import Event, Metric
@@ -94,6 +95,7 @@ class SqlRetention:
                 page = _Page(before, _PAGE, table)
                 while await self._database.commits.submit(_DROP_LEFT, page, _PAGE) == _PAGE:
                     pass
+            await self._database.commits.submit(DROP_EMPTY_SLICES, None)
             await self._database.commits.submit(_FOLD_COUNTERS, self._clock.now() // HOUR_MS - _HOURS_APART)
             self._day = before // DAY_MS
         return engine.by_pages(before)

@@ -39,11 +39,12 @@ notification = Table(
     Column("duplicate_of", BLOB),  # set on the small record that a content duplicate leaves; it has no content
     Column("job", Integer),  # of a bulk job's recipient: the job's number, under which its content is
     Column("variables", BLOB),  # msgpack of dict[str, str]: what fills the placeholders in the job's content
+    Column("slice", Integer, nullable=False),  # history.py; PostgreSQL has none
     Index("notification_id", "id", unique=True),
     Index("notification_fresh", "lane", "app", "seq", "shard", sqlite_where=text("due_at = 0")),
     Index("notification_due", "lane", "due_at", "shard", sqlite_where=text("due_at > 0")),
     Index("notification_due_of_app", "lane", "app", "due_at", "shard", sqlite_where=text("due_at > 0")),
-    Index("notification_history", "app", "user_id", "id"),
+    Index("notification_history", "slice", "app", "user_id", "id"),
     Index("notification_of_app", "app", "id"),
     Index("notification_duplicates", "duplicate_of", sqlite_where=text("duplicate_of IS NOT NULL")),
     Index("notification_open", "id", sqlite_where=text("due_at IS NULL AND finished_at IS NULL")),  # routed and open

@@ -24,6 +24,7 @@ from waypost.ports.views import (
 from waypost.stores.sql.bulk_views import waiting_recipient
 from waypost.stores.sql.database import Database
 from waypost.stores.sql.driver import Connection, Row
+from waypost.stores.sql.history import NEWEST_FIRST, SLICES
 from waypost.stores.sql.pages import marks_on, read_page
 from waypost.stores.sql.reading import Look, held, records
 from waypost.stores.sql.rows import RECEIPT, receipt_of, select_in, status_of
@@ -43,10 +44,10 @@ _OF_APP = """\
 SELECT id, app, status, due_at FROM notification INDEXED BY notification_of_app
 WHERE app = ? AND id < ? ORDER BY id DESC LIMIT ?
 """
-_OF_USER = """\
-SELECT id, app, status, due_at FROM notification INDEXED BY notification_history
-WHERE app = ? AND user_id = ? AND id < ? ORDER BY id DESC LIMIT ?
-"""
+_OF_USER = f"""\
+SELECT id, app, status, due_at FROM {SLICES}
+WHERE app = ?1 AND user_id = ?2 AND id < ?3 {NEWEST_FIRST} LIMIT ?4
+"""  # noqa: S608 - how history is read
 _DEAD = f"""\
 SELECT {RECEIPT} FROM receipt INDEXED BY receipt_dead
 WHERE app = ? AND dead = 1 AND (notification_id, n) < (?, ?)

@@ -1,7 +1,8 @@
 """Translation of statements as SQLite has them, for PostgreSQL.
 
 Both engines read the same SQL but for a few words: marks are numbered, hints for SQLite's planner go, a table needs no
-``WITHOUT ROWID``, and ``INSERT OR REPLACE`` names its key. What differs in more than words is in the dialect.
+``WITHOUT ROWID``, ``INSERT OR REPLACE`` names its key, and a user's history has no slices. What differs in more than
+words is in the dialect.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from msgspec import Struct
 from sqlalchemy import BLOB, Integer
 
 from waypost.stores.sql.driver import Dialect, Row
+from waypost.stores.sql.history import SLICES
 from waypost.stores.sql.schema import metadata
 
 DIALECT = Dialect(
@@ -40,11 +42,13 @@ DIALECT = Dialect(
     numbers_a_block=1024,
     blob="bytea",
     has_jsonb=True,
+    cuts_history=False,
     has_other_writers=True,
 )
 MS_IN_NUMBER = 1 << 20
 """Numbers of rows in one millisecond of the sequence."""
 
+_BY_SLICE = re.compile(r"ORDER BY first( DESC)?, id")
 _HINT = re.compile(r" INDEXED BY \w+")
 _UNPLANNED = re.compile(r"\+shard\b")
 _FORCED_ORDER = re.compile(r"CROSS JOIN (\w+) ON")
@@ -60,7 +64,8 @@ _DEDUP_TYPES = {"key": "bytea", "kind": "text", "id": "bytea", "body_hash": "byt
 @lru_cache(4096)
 def translated(sql: str) -> bytes:
     """Translate *sql* for PostgreSQL."""
-    text = _WITHOUT_ROW_ID.sub(")", _FORCED_ORDER.sub(r"JOIN \1 ON", _UNPLANNED.sub("shard", _HINT.sub("", sql))))
+    text = _BY_SLICE.sub("ORDER BY id", sql.replace(SLICES, "notification"))
+    text = _WITHOUT_ROW_ID.sub(")", _FORCED_ORDER.sub(r"JOIN \1 ON", _UNPLANNED.sub("shard", _HINT.sub("", text))))
     replaced = _REPLACE.search(text)
     if replaced is not None:
         text = text.replace("INSERT OR REPLACE", "INSERT") + _on_conflict(replaced[1], _columns(replaced[2]))

@@ -20,13 +20,17 @@ CREATE TABLE notification (
     guarantee TEXT NOT NULL, status TEXT NOT NULL, due_at INTEGER, created_at INTEGER NOT NULL,
     expires_at INTEGER NOT NULL, ttl_ms INTEGER NOT NULL, scheduled_at INTEGER, retry_policy TEXT, device_ids TEXT,
     withdrawn TEXT, reason TEXT, finished_at INTEGER, round INTEGER NOT NULL, duplicate_of BLOB, job INTEGER,
-    variables BLOB
+    variables BLOB, slice INTEGER NOT NULL DEFAULT 0
 );
+CREATE TABLE history_slice (
+    first BLOB NOT NULL PRIMARY KEY, number INTEGER NOT NULL, after_seq INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT INTO history_slice (first, number, after_seq) VALUES (x'', 0, 0);
 CREATE UNIQUE INDEX notification_id ON notification (id);
 CREATE INDEX notification_fresh ON notification (lane, app, seq, shard) WHERE due_at = 0;
 CREATE INDEX notification_due ON notification (lane, due_at, shard) WHERE due_at > 0;
 CREATE INDEX notification_due_of_app ON notification (lane, app, due_at, shard) WHERE due_at > 0;
-CREATE INDEX notification_history ON notification (app, user_id, id);
+CREATE INDEX notification_history ON notification (slice, app, user_id, id);
 CREATE INDEX notification_of_app ON notification (app, id);
 CREATE INDEX notification_duplicates ON notification (duplicate_of) WHERE duplicate_of IS NOT NULL;
 CREATE INDEX notification_of_job ON notification (job) WHERE job IS NOT NULL AND finished_at IS NULL;
