@@ -22,6 +22,7 @@ from waypost.domain.content import Content
 from waypost.domain.ids import AppId, UserId, shard_of
 from waypost.domain.time import DAY_MS, HOUR_MS
 from waypost.stores.sql.connection import connect
+from waypost.stores.sql.history import PARTS, SHORTEST
 from waypost.stores.sql.rows import content_body
 
 NOTIFICATIONS = 4_000
@@ -38,10 +39,12 @@ DAY_OLD = 30
 _NUMBERS = "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < :count)"
 _NOTIFICATIONS = f"""{_NUMBERS}
     INSERT INTO notification (seq, id, app, caller, user_id, shard, lane, kind, urgency, guarantee, status, due_at,
-        created_at, expires_at, ttl_ms, finished_at, round)
+        created_at, expires_at, ttl_ms, finished_at, round, slice)
     SELECT :after + n, notification_id(n, :at), :app, 'bench', user_of(n), shard_of(n), 'normal', 'visible', 'normal',
-        'at_least_once', :status, :due_at, :at, :at + :ttl_ms, :ttl_ms, :finished_at, 0
+        'at_least_once', :status, :due_at, :at, :at + :ttl_ms, :ttl_ms, :finished_at, 0, n / :cut
     FROM numbers"""
+CUT = """INSERT INTO history_slice (first, number, after_seq)
+    SELECT min(id), slice, min(seq) FROM notification WHERE slice > 0 GROUP BY slice"""
 _CONTENTS = f"{_NUMBERS} INSERT INTO content (seq, body) SELECT :after + n, :body FROM numbers"
 _RECEIPTS = f"""{_NUMBERS}
     INSERT INTO receipt (notification_id, n, shard, app, device_id, channel, status, attempt, retries, throttles, dead,
@@ -117,9 +120,10 @@ def _written(
     body = content_body(Content(title="Your parcel is here", body="It was left at the front door."))
     (after,) = connection.execute("SELECT value FROM sequence WHERE name = 'notification'").fetchone()
     common = {"count": count, "at": at, "app": APP, "after": after, "body": body, "ttl_ms": 60 * DAY_MS}
+    common["cut"] = cut_of(count)
     common |= {"status": status, "due_at": due_at, "finished_at": finished_at}
     connection.execute("BEGIN IMMEDIATE")
-    for statement in (_NOTIFICATIONS, _CONTENTS, *([_RECEIPTS] if receipts else [])):
+    for statement in (_NOTIFICATIONS, CUT, _CONTENTS, *([_RECEIPTS] if receipts else [])):
         connection.execute(statement, common)
     connection.execute("UPDATE sequence SET value = value + :count WHERE name = 'notification'", common)
     hour = at // HOUR_MS
@@ -128,6 +132,11 @@ def _written(
     connection.execute("COMMIT")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
+
+
+def cut_of(count: int) -> int:
+    """The rows of a slice of the history, where there are so many."""
+    return max(SHORTEST, count // PARTS)
 
 
 def _id(n: int, at: int) -> bytes:

@@ -19,6 +19,7 @@ from typing import Any, Final
 import httpx
 import yaml
 
+from benchmarks.growth import CUT, cut_of
 from waypost.bench import stack
 from waypost.bench.rows import Row, row
 from waypost.bench.stack import CONFIG
@@ -53,11 +54,12 @@ _LANE = "CASE n % 4 WHEN 0 THEN 'high' WHEN 1 THEN 'low' ELSE 'normal' END"
 _STATUS = f"CASE WHEN {_OPEN} THEN 'pending' WHEN {_FAILED} THEN 'failed' ELSE 'sent' END"
 _STATEMENTS: Final = (
     f"""{_NUMBERS} INSERT INTO notification (seq, id, app, caller, user_id, shard, lane, kind, urgency, guarantee,
-        status, due_at, created_at, expires_at, ttl_ms, finished_at, round)
+        status, due_at, created_at, expires_at, ttl_ms, finished_at, round, slice)
     SELECT n, id_of(n, {_AT}), 'demo', 'bench', {_USER}, n % 1024, {_LANE}, 'visible', 'normal', 'at_least_once',
         {_STATUS}, CASE WHEN {_OPEN} THEN :later + n END, {_AT}, {_AT} + {DAY_MS}, {DAY_MS},
-        CASE WHEN NOT {_OPEN} THEN {_AT} + 500 END, 0
+        CASE WHEN NOT {_OPEN} THEN {_AT} + 500 END, 0, n / :cut
     FROM numbers""",
+    CUT,
     f"{_NUMBERS} INSERT INTO content (seq, body) SELECT n, :body FROM numbers",
     f"""{_NUMBERS} INSERT INTO receipt (notification_id, n, shard, app, device_id, channel, status, attempt, retries,
         throttles, dead, code, reason, failure_class, first_attempt_at, last_attempt_at, sent_at, resolved_at)
@@ -121,6 +123,7 @@ def fill(file: Path) -> None:
     ).fetchall()
     now = int(time.time() * 1000)
     bound: dict[str, Any] = {"rows": ROWS, "now": now, "since": now - DAYS * DAY_MS, "later": now + 365 * DAY_MS}
+    bound["cut"] = cut_of(ROWS)
     bound["body"] = content_body(Content(title="Your parcel is here", body="It was left at the front door."))
     for pragma in ("journal_mode = OFF", "synchronous = OFF", "cache_size = -500000"):
         connection.execute(f"PRAGMA {pragma}")

@@ -25,7 +25,7 @@ EVERY = tuple(NotificationStatus)
 
 @pytest.fixture(autouse=True)
 def _short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "_SHORTEST", 3)
+    monkeypatch.setattr(history, "SHORTEST", 3)
 
 
 def id_of_day(bench: Bench, days: float) -> NotificationId:

@@ -48,7 +48,7 @@ async def misplaced(store: Store) -> list[bytes]:
 async def test_a_slice_is_opened_when_the_newest_has_enough_rows(
     tmp_path: Path, open_at: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history, "_SHORTEST", 4)
+    monkeypatch.setattr(history, "SHORTEST", 4)
     store = await open_at(tmp_path / "a.db")
     for n in range(12):
         await accepted(store, n - 20)
@@ -58,8 +58,8 @@ async def test_a_slice_is_opened_when_the_newest_has_enough_rows(
 
 async def test_slices_grow_with_the_store(tmp_path: Path, open_at: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """A third of all rows at most a slice: as many again take fewer slices than the first did."""
-    monkeypatch.setattr(history, "_SHORTEST", 2)
-    monkeypatch.setattr(history, "_MOST", 3)
+    monkeypatch.setattr(history, "SHORTEST", 2)
+    monkeypatch.setattr(history, "PARTS", 3)
     store = await open_at(tmp_path / "a.db")
     for n in range(30):
         await accepted(store, n - 90)
@@ -74,7 +74,7 @@ async def test_what_comes_late_is_in_the_slice_of_its_id(
     tmp_path: Path, open_at: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where a clock was ahead: what follows is before that, and in the order of ids all the same."""
-    monkeypatch.setattr(history, "_SHORTEST", 2)
+    monkeypatch.setattr(history, "SHORTEST", 2)
     store = await open_at(tmp_path / "a.db")
     made = [
         each for days in (-9, -8, -7, 400, -8.5, -6, -30, -5, -8.2, -4, -3) for each in await accepted(store, days, 2)
@@ -88,7 +88,7 @@ async def test_an_empty_slice_goes_and_takes_no_place_with_it(
     tmp_path: Path, open_at: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once a day; what comes late into its time is found among what is left."""
-    monkeypatch.setattr(history, "_SHORTEST", 2)
+    monkeypatch.setattr(history, "SHORTEST", 2)
     store = await open_at(tmp_path / "a.db")
     made = [each for days in range(-40, 0, 4) for each in await accepted(store, days)]
     before = later(NOW, -10 * DAY_MS)

@@ -26,10 +26,10 @@ SLICES: Final = "history_slice CROSS JOIN notification INDEXED BY notification_h
 NEWEST_FIRST: Final = "ORDER BY first DESC, id DESC"
 OLDEST_FIRST: Final = "ORDER BY first, id"
 
-_SHORTEST: Final = 4096
-"""Rows of a slice, at least: its part of the index is some fifty pages."""
-_MOST: Final = 256
-"""The part of all rows that a slice may be, so that there are not many more slices than that."""
+SHORTEST: Final = 8192
+"""Rows of a slice, at least: its part of the index is some hundred pages."""
+PARTS: Final = 256
+"""The part of all rows that a slice may be at least, so that there are not many more slices than that."""
 
 _CURRENT = "SELECT first, number, after_seq FROM history_slice ORDER BY first DESC LIMIT 1"
 _OLDEST = "SELECT min(seq) FROM notification"
@@ -74,10 +74,10 @@ def _open_if_due(connection: Connection, last: int) -> None:
     Where a clock was ahead nothing is newer, until that time: what comes meanwhile is in the slice before.
     """
     first, number, after_seq = connection.execute(_CURRENT).fetchall()[0]
-    if last - after_seq < _SHORTEST:
+    if last - after_seq < SHORTEST:
         return
     oldest = connection.execute(_OLDEST).fetchall()[0][0]
-    if oldest is None or last - after_seq < (last - oldest) // _MOST:
+    if oldest is None or last - after_seq < (last - oldest) // PARTS:
         return
     newest = connection.execute(_NEWEST).fetchall()[0][0]
     if newest >= first:
