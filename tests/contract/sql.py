@@ -213,9 +213,10 @@ class SqlUnderTest:
 
     async def cells(self) -> list[tuple[str, Any]]:
         """Every value of every table, those of features too, with the table's name."""
-        names = dict.fromkeys([*metadata.tables, *(table.name for table in tables())])
+        all_names = dict.fromkeys([*metadata.tables, *(table.name for table in tables())])
 
         def read(connection: Connection) -> list[tuple[str, Any]]:
+            names = [name for name in all_names if name != "history_slice" or connection.dialect.cuts_history]
             rows = [(name, row) for name in names for row in connection.execute(f"SELECT * FROM {name}").fetchall()]  # noqa: S608 - our own tables
             return [(name, value) for name, row in rows for value in row]
 

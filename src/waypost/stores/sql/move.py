@@ -6,6 +6,7 @@
     counter                    one row for each sum: how they are divided is each engine's own
     sequence                   not moved: PostgreSQL numbers by a clock
     feed_stamp                 not moved: what was kept of feeds has other places
+    history_slice              not moved, nor the slices of notifications: PostgreSQL has none
 
 What is leased, who is a member and what was said of arrivals is PostgreSQL's alone, and begins empty.
 """
@@ -35,7 +36,8 @@ Progress = Callable[[str, int, int], None]
 
 PAGE = 1_000
 _PATIENCE_S = 30.0
-_NOT_MOVED = ("sequence", "feed_stamp", NOTED_IN)
+_NOT_MOVED = ("sequence", "feed_stamp", "history_slice", NOTED_IN)
+_COLUMN_NOT_MOVED = {"notification": "slice"}
 _NUMBERED_BY_THE_SERVER = {"audit": "seq", "bulk_piece": "seq"}
 _TYPES = {"BLOB": "bytea", "INTEGER": "int8", "BIGINT": "int8", "TEXT": "text"}
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND substr(name, 1, 7) != 'sqlite_' ORDER BY name"
@@ -116,9 +118,10 @@ def _is_keys(table: str) -> bool:
 
 
 def _part(here: SqliteConnection, table: str, lowered: int) -> _Part:
-    known = here.execute(f"PRAGMA table_info({table})").fetchall()
+    declared = here.execute(f"PRAGMA table_info({table})").fetchall()
+    known = [column for column in declared if column[1] != _COLUMN_NOT_MOVED.get(table)]
     columns = [name for _, name, *_ in known]
-    types = [_TYPES[declared.upper()] for _, _, declared, *_ in known]
+    types = [_TYPES[kind.upper()] for _, _, kind, *_ in known]
     if table == "counter":
         return _Part(table, columns, types, _COUNTERS)
     named = {"position": f"position - {lowered}"}

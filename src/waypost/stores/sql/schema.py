@@ -39,7 +39,7 @@ notification = Table(
     Column("duplicate_of", BLOB),  # set on the small record that a content duplicate leaves; it has no content
     Column("job", Integer),  # of a bulk job's recipient: the job's number, under which its content is
     Column("variables", BLOB),  # msgpack of dict[str, str]: what fills the placeholders in the job's content
-    Column("slice", Integer, nullable=False),  # history.py; PostgreSQL has none
+    Column("slice", Integer, nullable=False),  # the number of the history_slice; not on PostgreSQL
     Index("notification_id", "id", unique=True),
     Index("notification_fresh", "lane", "app", "seq", "shard", sqlite_where=text("due_at = 0")),
     Index("notification_due", "lane", "due_at", "shard", sqlite_where=text("due_at > 0")),
@@ -49,6 +49,15 @@ notification = Table(
     Index("notification_duplicates", "duplicate_of", sqlite_where=text("duplicate_of IS NOT NULL")),
     Index("notification_open", "id", sqlite_where=text("due_at IS NULL AND finished_at IS NULL")),  # routed and open
     Index("notification_of_job", "job", sqlite_where=text("job IS NOT NULL AND finished_at IS NULL")),
+)
+
+history_slice = Table(  # not on PostgreSQL
+    "history_slice",
+    metadata,
+    Column("first", BLOB, primary_key=True),  # the ids from this one up to the next slice's are in it
+    Column("number", Integer, nullable=False),
+    Column("after_seq", Integer, nullable=False),  # the newest notification's when it was opened
+    sqlite_with_rowid=False,
 )
 
 content = Table(
