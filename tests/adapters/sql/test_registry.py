@@ -27,8 +27,6 @@ READS = {
     "receipts": views._RECEIPTS_OF,
     "duplicates": views._DUPLICATES_OF,
     "history of an app": views._OF_APP,
-    "history of a user": views._OF_USER,
-    "page of a user": pages._SEEN,
     "marks": pages._MARKS.format(keys="?"),
     "dead letters": views._DEAD,
 }
