@@ -25,9 +25,9 @@ _ROWS = "SELECT id, slice FROM notification ORDER BY seq"
 _SLICES = "SELECT first, number, after_seq FROM history_slice ORDER BY first"
 
 
-async def accepted(store: Store, days: float, n: int = 1) -> list[NotificationId]:
-    """The ids of so many in one commit, made so many days from now."""
-    ids = next_ids(later(NOW, int(days * DAY_MS)), n, os.urandom(10), 0)[0]
+async def accepted(store: Store, *days: float) -> list[NotificationId]:
+    """The ids of one commit, each made so many days from now."""
+    ids = [next_ids(later(NOW, int(each * DAY_MS)), 1, os.urandom(10), 0)[0][0] for each in days]
     made = [msgspec.structs.replace(notification(NOW, user=ANN), id=each) for each in ids]
     await store.work.accept([NewNotification(each) for each in made])
     return ids
@@ -76,9 +76,8 @@ async def test_what_comes_late_is_in_the_slice_of_its_id(
     """Also where a clock was ahead: what follows is before that, and in the order of ids all the same."""
     monkeypatch.setattr(history, "SHORTEST", 2)
     store = await open_at(tmp_path / "a.db")
-    made = [
-        each for days in (-9, -8, -7, 400, -8.5, -6, -30, -5, -8.2, -4, -3) for each in await accepted(store, days, 2)
-    ]
+    commits = (-9, -8.9), (-8,), (-7, -6.9), (400, -8.5), (-6, -30), (-5,), (-8.2, -4), (-3, -7.5)
+    made = [each for days in commits for each in await accepted(store, *days)]
     assert await misplaced(store) == []
     found = await store.views.history(HistoryQuery(APP, user_id=ANN, limit=100))
     assert [each.notification.id for each in found] == sorted(made, reverse=True)
