@@ -134,11 +134,12 @@ class Connection:
             self._out.pieces = [frames.goaway(0, fault.code)]
             self.lost(f"{frames.error_name(fault.code)}: {fault.reason}")
 
-    def on_answers(self, data: bytes, at: int) -> int:
-        """End the streams whose whole answers stand in *data* from *at* on, one behind the other.
+    def on_plain(self, data: bytes, at: int) -> int:
+        """Take in the frames of *data* from *at* on that are plain, one behind the other; return where they end.
 
-        Each is a head of its own frame and at most one frame of body, of a stream that waits for nothing else: what is
-        anything more is left to the other methods, which judge it.
+        Plain are a whole head of a known form, and a body in one frame that ends its stream, where the stream waits for
+        nothing else. A server may send them in turn, or all heads before the bodies. What is anything more is left to
+        the other methods, which judge it: nothing of it is taken in here.
         """
         end = len(data)
         unpack = frames.HEADER.unpack_from
@@ -148,40 +149,43 @@ class Connection:
         while end - at >= HEADER_BYTES:
             header: tuple[int, int, int] = unpack(data, at)
             size_and_kind, flags, stream_id = header
+            size = size_and_kind >> 8
             start = at + HEADER_BYTES
-            stop = start + (size_and_kind >> 8)
-            if size_and_kind & 0xFF != HEADERS or flags & ~END_STREAM != END_HEADERS or stop > end:
-                break
+            stop = start + size
             stream = streams.get(stream_id)
-            if stream is None or stream.answer_head is not None or not stream.all_framed:
+            if stop > end or stream is None or not stream.all_framed:
                 break
-            block = data[start:stop]
-            head = seen.get(block) or self._heads.alike(block)
-            if head is None or head.status != 200:
-                break
+            head = stream.answer_head
             body = b""
-            if not flags & END_STREAM:
-                if end - stop < HEADER_BYTES:
-                    break
-                header = unpack(data, stop)
-                size_and_kind, flags, of_stream = header
-                size = size_and_kind >> 8
-                start = stop + HEADER_BYTES
-                stop = start + size
-                room = (RECEIVE_WINDOW >> 1) - self._unacknowledged
-                if size_and_kind & 0xFF != DATA or flags != END_STREAM or of_stream != stream_id or stop > end:
-                    break
-                if size > self._limits.max_response_bytes or size > room or size > DEFAULT_FRAME_SIZE:
+            if head is not None:
+                if size_and_kind & 0xFF != DATA or flags != END_STREAM or not self._is_room_for(size, stream):
                     break
                 body = data[start:stop]
+            else:
+                if size_and_kind & 0xFF != HEADERS or flags & ~END_STREAM != END_HEADERS:
+                    break
+                block = data[start:stop]
+                head = seen.get(block) or self._heads.alike(block)
+                if head is None or head.status < 200:
+                    break
+                if not flags & END_STREAM:
+                    stream.answer_head = head
+                    at = stop
+                    continue
             if head.content_length not in (-1, len(body)):
                 break
             self._unacknowledged += len(body)
             del streams[stream_id]
-            stream.result = Answer(200, head.fields, body)
+            stream.result = Answer(head.status, head.fields, body)
+            self.refusals += head.status != 200
             ended.append(stream)
             at = stop
         return at
+
+    def _is_room_for(self, size: int, stream: Stream) -> bool:
+        """Tell whether a body may be so large, comes in one piece, and needs no window given back before the next."""
+        room = min(self._limits.max_response_bytes, DEFAULT_FRAME_SIZE, (RECEIVE_WINDOW >> 1) - self._unacknowledged)
+        return size <= room and not stream.received
 
     def on_data(self, stream_id: int, flags: int, payload: bytes, size: int) -> None:
         """Keep a piece of an answer, and give the window back (padding counts, RFC 9113, 6.1)."""

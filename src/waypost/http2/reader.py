@@ -29,8 +29,8 @@ _STREAM_ID: Final = 0x7FFF_FFFF
 class FrameSink(Protocol):
     """A sink of the frames that were read."""
 
-    def on_answers(self, data: bytes, at: int) -> int:
-        """Handle the frames from *at* on that are whole plain answers; return where the first begins that is not."""
+    def on_plain(self, data: bytes, at: int) -> int:
+        """Handle the frames from *at* on that are plain parts of answers; return where the first begins that is not."""
 
     def on_data(self, stream_id: int, flags: int, payload: bytes, size: int) -> None:
         """Handle a DATA frame without its padding; *size* counts it."""
@@ -59,9 +59,9 @@ class FrameReader:
         """Deliver every frame that is complete; ConnectionFault where the bytes are no proper frames."""
         if self._rest:
             data = self._rest + data
-        at = self._answers(data, 0)
         end = len(data)
         unpack = frames.HEADER.unpack_from
+        at = self._plain(data, 0)
         while end - at >= HEADER_BYTES:
             header: tuple[int, int, int] = unpack(data, at)
             length_and_kind, flags, stream_id = header
@@ -88,11 +88,11 @@ class FrameReader:
                 self._continuation(flags, stream_id, data[start:stop])
             else:
                 self._control(kind, flags, stream_id, data[start:stop])
-                at = self._answers(data, at)
+            at = self._plain(data, at)
         self._rest = data[at:]
 
-    def _answers(self, data: bytes, at: int) -> int:
-        return self._sink.on_answers(data, at) if self._only == _ANY else at
+    def _plain(self, data: bytes, at: int) -> int:
+        return self._sink.on_plain(data, at) if self._only == _ANY else at
 
     def _control(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
         self._sink.on_control(kind, flags, stream_id, payload)
