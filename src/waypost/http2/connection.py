@@ -146,6 +146,8 @@ class Connection:
         streams = self.streams
         seen = self._heads.seen
         ended = self.ended
+        largest = min(self._limits.max_response_bytes, DEFAULT_FRAME_SIZE)
+        window = (RECEIVE_WINDOW >> 1) - self._unacknowledged  # what needs no WINDOW_UPDATE
         while end - at >= HEADER_BYTES:
             header: tuple[int, int, int] = unpack(data, at)
             size_and_kind, flags, stream_id = header
@@ -156,12 +158,7 @@ class Connection:
             if stop > end or stream is None or not stream.all_framed:
                 break
             head = stream.answer_head
-            body = b""
-            if head is not None:
-                if size_and_kind & 0xFF != DATA or flags != END_STREAM or not self._is_room_for(size, stream):
-                    break
-                body = data[start:stop]
-            else:
+            if head is None:
                 if size_and_kind & 0xFF != HEADERS or flags & ~END_STREAM != END_HEADERS:
                     break
                 block = data[start:stop]
@@ -172,20 +169,19 @@ class Connection:
                     stream.answer_head = head
                     at = stop
                     continue
-            if head.content_length not in (-1, len(body)):
+                size = 0
+            elif size_and_kind & 0xFF != DATA or flags != END_STREAM or stream.received:
                 break
-            self._unacknowledged += len(body)
+            if head.content_length not in (-1, size) or size > largest or size > window:
+                break
             del streams[stream_id]
-            stream.result = Answer(head.status, head.fields, body)
+            stream.result = Answer(head.status, head.fields, data[start:stop] if size else b"")
             self.refusals += head.status != 200
             ended.append(stream)
+            window -= size
             at = stop
+        self._unacknowledged = (RECEIVE_WINDOW >> 1) - window
         return at
-
-    def _is_room_for(self, size: int, stream: Stream) -> bool:
-        """Tell whether a body may be so large, comes in one piece, and needs no window given back before the next."""
-        room = min(self._limits.max_response_bytes, DEFAULT_FRAME_SIZE, (RECEIVE_WINDOW >> 1) - self._unacknowledged)
-        return size <= room and not stream.received
 
     def on_data(self, stream_id: int, flags: int, payload: bytes, size: int) -> None:
         """Keep a piece of an answer, and give the window back (padding counts, RFC 9113, 6.1)."""

@@ -212,20 +212,20 @@ class LaneLoop(LeaseLoop):
         """Settle what landed, in order: what was taken where all is well in columns, everything else one by one."""
         landings, self._landings = self._landings, []
         now, now_s = self._context.clock.now(), self._context.clock.monotonic()
-        end = 0
-        for first, landing in enumerate(landings):
-            if first < end:
-                continue
+        first = 0
+        while first < len(landings):
+            batch = landings[first][0]
             end = first + 1
-            if self._detours is None and landing[0].gate.is_calm(landing[0].part):
+            if self._detours is None and batch.gate.is_calm(batch.part):
                 end = max(end, _end_of_taken(landings, first))
             try:
                 if end - first > 1:
-                    self._settle_taken(landing[0], landings[first:end], now, now_s)
+                    self._settle_taken(batch, landings[first:end], now, now_s)
                 else:
-                    self._settle_one(*landing, now, now_s)
+                    self._settle_one(*landings[first], now, now_s)
             except Exception as surprise:  # noqa: BLE001 - a bug in one outcome must not lose those behind it
                 self._context.telemetry.event(Event.STAGE_FAILED, stage="land", error=type(surprise).__name__)
+            first = end
         if not self._dispatches:
             self._all_landed.set()
         if self._is_starved:
@@ -236,15 +236,17 @@ class LaneLoop(LeaseLoop):
         batch.gate.taken([landing[2] for landing in landings], batch.part, batch.handed, now_s)
         waits_ms: list[int] = []
         handed_at = batch.handed.at
+        heard: dict[Dispatch, None] = {}
         for _, dispatch, delivery, outcome in landings:
             assert isinstance(outcome, Taken)
             notification = dispatch.plan.item.notification
             waits_ms.append(now - (notification.scheduled_at or notification.created_at))
             dispatch.taken += 1
-            dispatch.changes.append(sent(delivery, outcome, now, handed_at))
             dispatch.waiting -= 1
-            if dispatch.waiting == 0 or dispatch.is_due:
-                self._heard(dispatch)
+            dispatch.changes.append(sent(delivery, outcome, now, handed_at))
+            heard[dispatch] = None
+        for dispatch in heard:
+            self._heard(dispatch)
         self._attempts.taken(batch.credential, waits_ms)
         self._has_answered(batch, len(landings), now_s)
 

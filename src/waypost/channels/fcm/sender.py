@@ -25,7 +25,7 @@ from waypost.domain.delivery import Delivery
 from waypost.domain.device import Device, Platform
 from waypost.domain.ids import NotificationId
 from waypost.domain.message import Message
-from waypost.domain.outcome import Outcome, Refused
+from waypost.domain.outcome import Refused
 from waypost.http2 import Answer, Result, encode_headers
 from waypost.ports.clock import Clock
 from waypost.ports.sender import Capabilities, Health, Rendered, Report
@@ -183,20 +183,17 @@ class FcmSender:
         """Handle the ends of requests; renew a refused access token (*renewable*) and repeat its requests, once."""
         for one, result in ended:
             try:
-                self._end(one, result, report, patience, renewable)
+                if isinstance(result, Answer) and is_success(result):
+                    self._watch.is_well()
+                    report(one[0], taken_of(result))
+                elif renewable and asks_for_a_new_access_token(result):
+                    self._renewed([one], report, patience, renewable)
+                else:
+                    outcome = outcome_of(result, one[0], self._clock.now(), self._rules)
+                    self._watch.heed(outcome)
+                    report(one[0], outcome)
             except Exception as error:  # noqa: BLE001 - a bug in one outcome must not lose those behind it
                 self._loop.call_exception_handler({"message": "an outcome was not reported", "exception": error})
-
-    def _end(self, one: Ready, result: Result, report: Report, patience: Until, renewable: str) -> None:
-        if isinstance(result, Answer) and is_success(result):
-            outcome: Outcome = taken_of(result)
-        elif renewable and asks_for_a_new_access_token(result):
-            self._renewed([one], report, patience, renewable)
-            return
-        else:
-            outcome = outcome_of(result, one[0], self._clock.now(), self._rules)
-        self._watch.heed(outcome)
-        report(one[0], outcome)
 
     def _renewed(self, ready: list[Ready], report: Report, patience: Until, refused: str) -> None:
         assert self._access is not None
