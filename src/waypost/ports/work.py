@@ -123,11 +123,13 @@ class Settled(Struct, frozen=True):
         targets, changes = self.targets, self.changes
         if not targets or len(targets) != len(changes) or self.verdict is not None:
             return False
-        for change in changes:
-            if type(change.settlement) is not Sent or change.attempt != 1 or change.made is None:
+        n = settled = 0
+        for target, change in zip(targets, changes, strict=True):
+            if type(change.settlement) is not Sent or change.attempt != 1 or change.made is None or target.n != n:
                 return False
-        numbers = [*range(len(targets))]
-        return [each.n for each in targets] == numbers == sorted([each.n for each in changes])
+            settled |= 1 << change.n  # they come in the order of the answers
+            n += 1
+        return settled == (1 << n) - 1
 
     def step_of(self, progress: Progress, now: Instant) -> Step:
         """Compute the step that this makes of the notification's *progress*."""

@@ -57,6 +57,8 @@ def test_only_what_is_over_at_the_first_attempt_is_plain() -> None:
     two = targets(2)
     again = Again(Instant(NOW + 5), spends_attempt=True, code="x", why="y")
     assert Settled(made, (_change(0), _change(1)), two).is_plain
+    assert Settled(made, (_change(1), _change(0)), two).is_plain
+    assert not Settled(made, (_change(0), _change(1)), two[::-1]).is_plain
     assert not Settled(made, (_change(0),), two).is_plain
     assert not Settled(made, (_change(0), _change(1, again)), two).is_plain
     assert not Settled(made, (_change(0), _change(1, attempt=2)), two).is_plain
