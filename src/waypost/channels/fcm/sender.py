@@ -159,6 +159,7 @@ class FcmSender:
         together = FcmBatch(patience, partial(self._ended, report, patience, "" if again else access_token))
         urgent: list[FcmRequest] = []
         others: list[FcmRequest] = []
+        line = others
         validate_only = self._settings.validate_only
         alike: Rendering | None = None
         notification_id: NotificationId | None = None
@@ -168,8 +169,8 @@ class FcmSender:
             if rendering is not alike or delivery.id != notification_id:
                 alike, notification_id = rendering, delivery.id
                 rest = named(rendering.rest, notification_id)
+                line = urgent if delivery.message.urgency in URGENT else others
             body = rendering.start(delivery.address.token, validate_only=validate_only) + rest
-            line = urgent if delivery.message.urgency in URGENT else others
             line.append((head + sized(len(body)), body, one, together))
         self._wire.send(urgent, urgent=True)
         self._wire.send(others, urgent=False)
