@@ -25,11 +25,12 @@ from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.domain.progress import Stale
 from waypost.domain.time import HOUR_MS
 from waypost.ports.work import Accepted, Duplicate, NewNotification, Settled
-from waypost.stores.sql import accept, devices, lease, pending_changes, plain_settlements, promote
+from waypost.stores.sql import accept, devices, due_pages, lease, pending_changes, plain_settlements, promote
 from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.postgres.connection import connect
 from waypost.stores.sql.postgres.statements import over_list, translated
 from waypost.stores.sql.sharing import SqlOwnership
+from waypost.stores.sql.units import Leasing
 from waypost.stores.sql.work import SqlWork
 
 pytestmark = pytest.mark.engines
@@ -38,6 +39,7 @@ HOT = {
     "newest id": accept._NEWEST,
     "fresh rows": lease.READ,
     "apps with fresh rows": lease._NEXT_APP,
+    "first pages of what is due": due_pages._statement(Leasing(frozenset({3, 5}), frozenset({7}))),
     "scheduled": promote._WHOLE,
     "due receipts": promote._DUE,
     "scheduled of an app": promote._WHOLE_OF_APP,

@@ -24,6 +24,7 @@ from waypost.stores.sql import (
     balance,
     bulk_views,
     devices,
+    due_pages,
     erasures,
     lease,
     pages,
@@ -35,6 +36,7 @@ from waypost.stores.sql import (
 )
 from waypost.stores.sql.connection import SqliteConnection, connect
 from waypost.stores.sql.driver import Connection
+from waypost.stores.sql.units import Leasing
 
 HOT = {
     "fresh rows": lease.READ,
@@ -116,6 +118,19 @@ def test_a_list_searches_an_index_by_its_app_and_never_sorts(name: str, tmp_path
     assert name != "users with a mailbox" or "device_contact (app=? AND token=?)" in steps[0], steps
 
 
+def test_the_first_pages_of_what_is_due_are_searches_of_the_indexes_of_lanes(tmp_path: Path) -> None:
+    """One for each lane and table, in the order of the index; a lane that is another process's is not looked at."""
+    put_empty(tmp_path / "a.db")
+    connection = connect(tmp_path / "a.db")
+    sql = due_pages._statement(Leasing(frozenset({3, 5})))
+    steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", (1, 1, 1)).fetchall()]
+    connection.close()
+    searches = [step for step in steps if step.startswith("SEARCH")]
+    assert len(searches) == 2 * (len(Lane) - 1), steps
+    assert all("_due (lane=? AND due_at>? AND due_at<?)" in step for step in searches), steps
+    assert not any("TEMP B-TREE" in step for step in steps), steps
+
+
 @pytest.mark.parametrize("table", [0, 1])
 def test_the_apps_with_something_due_are_found_by_steps_down_an_index(table: int, tmp_path: Path) -> None:
     """Two of the counters' to find them, and one to see whether anything of it is due, by all that it asks for."""
@@ -191,6 +206,6 @@ async def test_what_is_read_on_the_event_loop_searches_an_index(
 
 def _steps(sql: str, connection: Connection) -> list[str]:
     """The plan of a statement, less what reads only what was found before it, or an index of what is open."""
-    short = ("SCAN fresh", "SCAN bulk_job USING INDEX bulk_job_open")
+    short = ("SCAN fresh", "SCAN page", "SCAN bulk_job USING INDEX bulk_job_open")
     steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()]
     return [step for step in steps if step not in short]

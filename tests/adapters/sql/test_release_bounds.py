@@ -1,4 +1,4 @@
-"""What is released waits in memory: a bounded number of each lane, and no lane behind another."""
+"""What is released waits in memory: a bounded number of each lane, no lane behind another, and all of it is found."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.sql.conftest import OpenStore, WallClock
-from tests.contract.bench import OTHER_APP, again, notification, targets
+from tests.contract.bench import OTHER_APP, again, notification, sent, targets
 from waypost.domain.notification import Lane
 from waypost.domain.time import HOUR_MS, MINUTE_MS, later
 from waypost.ports.work import NewNotification, Settled
-from waypost.stores.sql import work
+from waypost.stores.sql import due_pages, promote, work
 
 pytestmark = pytest.mark.asyncio
 
@@ -57,3 +57,46 @@ async def test_an_app_that_fills_the_memory_of_a_lane_holds_up_no_other(
     assert await store.work.promote_due(later(now, HOUR_MS), 100) == 1
     lease = await store.work.lease(Lane.NORMAL, 3, later(now, MINUTE_MS))
     assert other.id in [item.notification.id for item in lease.items]
+
+
+@pytest.mark.parametrize("lane", [Lane.NORMAL, Lane.CRITICAL])
+async def test_what_is_due_behind_pages_of_what_is_in_hand_is_found_in_its_order(
+    tmp_path: Path, open_at: OpenStore, monkeypatch: pytest.MonkeyPatch, lane: Lane
+) -> None:
+    """Of eleven notifications and as many retries, more than a first page and two further ones, with some in hand."""
+    for module in (due_pages, promote):
+        monkeypatch.setattr(module, "FIRST", 3)
+    monkeypatch.setattr(promote, "_PAGE", 2)
+    store = await open_at(tmp_path / "waypost.db")
+    now = WallClock().now()
+    retried = [notification(now, lane=lane) for _ in range(11)]
+    await store.work.accept([NewNotification(each) for each in retried])
+    lease = await store.work.lease(lane, 11, later(now, MINUTE_MS))
+    await store.work.settle(
+        lease, [Settled(each, (again(0, now, wait_ms=n),), targets(1)) for n, each in enumerate(retried)]
+    )
+    whole = [notification(now, lane=lane, scheduled_at=later(now, n)) for n in range(1, 12)]
+    await store.work.accept([NewNotification(each) for each in whole])
+
+    leased: list[bytes] = []
+    for most in (4, 7, 11, 11):
+        released = await store.work.promote_due(later(now, HOUR_MS), most)
+        items = (await store.work.lease(lane, 100, later(now, MINUTE_MS))).items
+        assert len(items) == released
+        leased += [item.notification.id for item in items]
+    assert leased == [each.id for each in (*whole, *retried)]
+
+
+async def test_a_timer_that_met_something_rests_again_once_that_is_over(tmp_path: Path, open_at: OpenStore) -> None:
+    """While it is in hand it looks at once; afterwards until what is due next."""
+    store = await open_at(tmp_path / "waypost.db")
+    now = WallClock().now()
+    first, second = (notification(now, scheduled_at=later(now, after)) for after in (1, HOUR_MS))
+    await store.work.accept([NewNotification(first)])
+    assert [await store.work.promote_due(later(now, MINUTE_MS), 9) for _ in range(2)] == [1, 0]
+    lease = await store.work.lease(Lane.NORMAL, 9, later(now, MINUTE_MS))
+    await store.work.settle(lease, [Settled(first, (sent(0, now),), targets(1))])
+    await store.work.accept([NewNotification(second)])
+    assert [await store.work.promote_due(later(now, MINUTE_MS), 9) for _ in range(2)] == [0, 0]
+    assert store.work.quiet_until() == second.scheduled_at
+    assert await store.work.promote_due(later(now, HOUR_MS), 9) == 1

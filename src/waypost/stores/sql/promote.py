@@ -5,14 +5,15 @@
     both          (lane, app, due_at, shard) WHERE as above        the same of one app, where there is too much
     receipt       (parked, due_at, shard) WHERE parked ...         parked ones whose condition was lifted
 
-Keys are read by pages from the indexes, passing over what is leased; the rows follow for what is left. Where a lane has
-more due than may be released, apps take turns: each that has something due gets its share. All of it is
-one short read transaction on the event loop: nothing can be leased between the read and what is remembered of it.
+Keys are read by pages from the indexes (the first ones of all lanes at once: due_pages.py), passing over what is
+leased; the rows follow for what is left. Where a lane has more due than may be released, apps take turns: each with
+something due gets its share. All of it is one short read transaction on the event loop: nothing can be leased between
+the read and what is remembered of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -26,7 +27,8 @@ from waypost.domain.time import Instant
 from waypost.domain.turns import in_turns, turn_after
 from waypost.ports.work import Settled, WorkItem
 from waypost.stores.sql.amend import TakeBack
-from waypost.stores.sql.driver import Connection
+from waypost.stores.sql.driver import Connection, Row
+from waypost.stores.sql.due_pages import FIRST, first_pages
 from waypost.stores.sql.lease import in_leasing, in_shards
 from waypost.stores.sql.rows import (
     NOTIFICATION,
@@ -143,13 +145,15 @@ class DueWork(Struct):
     """The app whose turn was last, of lanes where apps took turns."""
     newer: list[_Key] = field(default_factory=list)
     """The parts that a newer version has to go on with."""
+    is_any: bool = False
+    """Whether something is due at all, in anybody's hands or not."""
 
     def without(self, touched: Collection[NotificationId]) -> DueWork:
         """Drop notifications that changed since it was read; they are found again if they are still due."""
         items = [item for item in self.items if item.notification.id not in touched]
         intents = [one for one in self.intents if one.notification.id not in touched]
         withdrawn = [order for order in self.withdrawn if order.id not in touched]
-        return DueWork(items, _entries(items), intents, withdrawn, self.last, self.newer)
+        return DueWork(items, _entries(items), intents, withdrawn, self.last, self.newer, self.is_any)
 
 
 def find_due(connection: Connection, wanted: PromotionRequest) -> DueWork:
@@ -157,8 +161,8 @@ def find_due(connection: Connection, wanted: PromotionRequest) -> DueWork:
     connection.execute(connection.dialect.snapshot)
     try:
         search = _Search(connection, wanted)
-        due = load(connection, search.found)
-        due.last = search.last
+        due = load(connection, search.found) if search.found else DueWork()
+        due.last, due.is_any = search.last, search.is_any
         return due
     finally:
         connection.execute("COMMIT")
@@ -178,6 +182,8 @@ class _Search:
         self._connection = connection
         self._wanted = wanted
         self._left = wanted.n
+        self._first = first_pages(connection, wanted.leasing, wanted.now, wanted.since)
+        self.is_any = any(whole or due for whole, due in self._first.values())
         for lane, room in wanted.rooms.items():
             self._take(self._due(lane, room))
         parked = [islice(self._parked(condition), most) for condition, most in wanted.lifted.items()]
@@ -190,6 +196,8 @@ class _Search:
 
     def _due(self, lane: Lane, room: Room) -> list[_Key]:
         """Find all that is due in a lane, or as much as may be, apps taking turns."""
+        if not any(self._first[lane]):
+            return []
         n = max(0, min(room.left, self._left))
         keys = list(islice(self._of_lane(lane), n))
         if self._left <= 0 or len(keys) < n:
@@ -204,10 +212,16 @@ class _Search:
         )
 
     def _of_lane(self, lane: Lane) -> Iterator[_Key]:
-        asked = (lane, self._wanted.now)
-        where = in_shards(self._wanted.leasing.of(lane))
-        yield from self._free((key[3], None) for key in self._pages(_WHOLE, where, asked, _BEFORE_ROWS))
-        yield from self._free((key[2], key[3]) for key in self._pages(_DUE, where, asked, _BEFORE_TARGETS))
+        whole, due = self._first[lane]
+        yield from self._free((key[3], None) for key in self._from_first(_WHOLE, lane, whole, len(_BEFORE_ROWS)))
+        yield from self._free((key[2], key[3]) for key in self._from_first(_DUE, lane, due, len(_BEFORE_TARGETS)))
+
+    def _from_first(self, sql: str, lane: Lane, first: Sequence[Row], width: int) -> Iterator[Row]:
+        """Yield the keys of an index, whose *first* page is read; *width* is that of a key beside its time."""
+        yield from first
+        if len(first) == FIRST:
+            where = in_shards(self._wanted.leasing.of(lane))
+            yield from self._after(first[-1][: width + 1], sql, where, (lane, self._wanted.now))
 
     def _of_app(self, lane: Lane, app: AppId) -> Iterator[_Key]:
         asked = (lane, app, self._wanted.now)
@@ -225,9 +239,12 @@ class _Search:
             if part not in self.found.get(notification_id, ()) and not self._wanted.is_taken(notification_id, part):
                 yield notification_id, part
 
-    def _pages(self, sql: str, where: str, asked: tuple[Any, ...], before: tuple[Any, ...]) -> Iterator[Any]:
+    def _pages(self, sql: str, where: str, asked: tuple[Any, ...], before: tuple[Any, ...]) -> Iterator[Row]:
         """Yield the keys of an index from where work begins, page by page; *before* all of that moment."""
-        key: tuple[Any, ...] = (self._wanted.since, *before)
+        return self._after((self._wanted.since, *before), sql, where, asked)
+
+    def _after(self, key: tuple[Any, ...], sql: str, where: str, asked: tuple[Any, ...]) -> Iterator[Row]:
+        """Yield those after *key*."""
         width, sql = len(key), sql.format(shards=where)
         while True:
             rows = self._connection.execute(sql, (*asked, *key, _PAGE)).fetchall()

@@ -67,6 +67,8 @@ class SqlWork:
         self._tail = database.engine.tail()
         self._due_from = DueFrom(database)
         self._next_due = NextDue(database)
+        self._is_something_due = False
+        """Whether the last search met anything, in hand or not: then the next one need not ask first."""
         self._left_alone = LeftAlone(database)
         note = self._note_arrivals if database.engine.is_remote else None
         self._accept = accept_kind(database.settings.dedup_partition_h, note)
@@ -132,7 +134,7 @@ class SqlWork:
             if self._leasing.is_nothing:
                 return 0
             since = await self._due_from.place(now, records=_RECORDER in self._leasing.others)
-            if lifted or not await self._is_nothing_due(now, since):
+            if lifted or self._is_something_due or not await self._is_nothing_due(now, since):
                 due = await self._release_due(now, n, lifted, since)
             else:
                 due = None
@@ -144,9 +146,10 @@ class SqlWork:
 
     async def _is_nothing_due(self, now: Instant, since: Instant) -> bool:
         """Tell whether nothing in the store is due *now*, in anybody's hands or not."""
-        await self._database.changes.look()
-        if self._next_due.is_later(now, since):
-            return True
+        if self._next_due.at is not None:
+            await self._database.changes.look()
+            if self._next_due.is_later(now, since):
+                return True
         await self._next_due.read(since, self._database.changes.version)
         return self._next_due.is_later(now, since)
 
@@ -155,6 +158,7 @@ class SqlWork:
         with self._lease_table.watching() as touched:
             due = await self._database.read_to_lease(lambda connection: find_due(connection, wanted))
         self._last_due |= due.last
+        self._is_something_due = due.is_any
         self._left_alone.add(due.newer)
         if touched:
             due = due.without(touched)
