@@ -50,7 +50,7 @@ HOT = {
     "notifications": promote._NOTIFICATIONS,
     "receipts": promote._RECEIPTS,
     "what is settled": pending_changes._FIND + " ORDER BY id FOR UPDATE",
-    "what went straight": plain_settlements._FINISHED.format(now=1, key="id"),
+    "what went straight": plain_settlements._FINISHED.format(key="id"),
     "conditions in use": promote._CONDITIONS,
     **{f"list: {name}": sql for name, sql in LISTS.items()},
     "devices of users": devices._FOR_USERS,

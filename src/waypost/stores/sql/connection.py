@@ -91,7 +91,11 @@ _ROWS_AT_ONCE = (64, 8)
 
 
 class SqliteConnection(dbapi.Connection):  # type: ignore[misc]  # one of two modules
-    """A connection with the few words that are SQLite's own (fulfils engine.Connection)."""
+    """A connection with the few words that are SQLite's own (fulfils engine.Connection).
+
+    The library plans by the value of a bound LIMIT, and so compiles such a statement anew each time, for longer than
+    most of them run: what is asked all the time says ``LIMIT 0 + ?``, by whose value it does not plan.
+    """
 
     dialect = DIALECT
 

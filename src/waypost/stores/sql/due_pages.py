@@ -25,12 +25,12 @@ FIRST: Final = 128
 _WHOLE = (
     "SELECT {place} AS place, due_at, shard, id, seq AS number FROM notification INDEXED BY notification_due"
     " WHERE lane = '{lane}' AND due_at > 0 AND due_at <= ?1 AND due_at >= ?2{shards}"
-    " ORDER BY due_at, shard, seq LIMIT ?3"
+    " ORDER BY due_at, shard, seq LIMIT 0 + ?3"
 )
 _DUE = (
     "SELECT {place} AS place, due_at, shard, notification_id AS id, n AS number FROM receipt INDEXED BY receipt_due"
     " WHERE lane = '{lane}' AND due_at IS NOT NULL AND due_at <= ?1 AND due_at >= ?2{shards}"
-    " ORDER BY due_at, shard, notification_id, n LIMIT ?3"
+    " ORDER BY due_at, shard, notification_id, n LIMIT 0 + ?3"
 )
 _LANES: Final = tuple(Lane)
 

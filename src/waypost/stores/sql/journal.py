@@ -18,8 +18,8 @@ from waypost.stores.sql.reached import ARRIVALS_DROPPED, reach, reached
 from waypost.stores.sql.transaction import OperationKind, Transaction
 from waypost.telemetry import Event
 
-_READ = "SELECT position, moves FROM journal WHERE position > ? AND position < ? ORDER BY position LIMIT ?"
-_READ_BY_ALL = "SELECT position FROM journal WHERE position > ? AND position < ? ORDER BY position LIMIT ?"
+_READ = "SELECT position, moves FROM journal WHERE position > ? AND position < ? ORDER BY position LIMIT 0 + ?"
+_READ_BY_ALL = "SELECT position FROM journal WHERE position > ? AND position < ? ORDER BY position LIMIT 0 + ?"
 _DROP = "DELETE FROM journal WHERE position > ? AND position <= ?"
 DROPPED = "journal dropped"
 """The name of the place up to which nothing is left; nothing comes in behind what every reader has passed."""

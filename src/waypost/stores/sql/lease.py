@@ -29,11 +29,11 @@ READ = (
     f"SELECT {NOTIFICATION}, notification.seq, shard FROM notification INDEXED BY notification_fresh"  # noqa: S608 - columns, shards
     " CROSS JOIN content ON content.seq = notification.seq"
     " WHERE lane = ? AND app = ? AND due_at = 0 AND notification.seq > ?{shards}"
-    " AND status = 'pending' ORDER BY notification.seq LIMIT ?"
+    " AND status = 'pending' ORDER BY notification.seq LIMIT 0 + ?"
 )
 _DEPTH = (
     "SELECT count(*) FROM (SELECT 1 FROM notification INDEXED BY notification_fresh"
-    " WHERE lane = ? AND due_at = 0{shards} LIMIT ?) AS fresh"
+    " WHERE lane = ? AND due_at = 0{shards} LIMIT 0 + ?) AS fresh"
 )
 
 _OLDEST = (

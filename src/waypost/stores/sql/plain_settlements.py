@@ -27,7 +27,7 @@ _INSERT = (
     " code, dead, first_attempt_at, last_attempt_at, sent_at, resolved_at, attempts, app, shard) VALUES "
 )
 _VALUES = "(?, ?, ?, ?, 'sent', 1, 0, 0, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)"
-_FINISHED = "UPDATE notification SET due_at = NULL, status = 'sent', finished_at = {now} WHERE {key} IN ({{keys}})"
+_FINISHED = "UPDATE notification SET due_at = NULL, status = 'sent', finished_at = ? WHERE {key} IN ({{keys}})"
 
 _PENDING = DeliveryStatus.PENDING
 _SENT = DeliveryStatus.SENT
@@ -106,4 +106,4 @@ class PlainSettlements:
         if self._receipts:
             connection.insert_all(_INSERT, _VALUES, self._receipts)
         if self._keys:
-            execute_in(connection, _FINISHED.format(now=self._transaction.now, key=self._row_key), self._keys)
+            execute_in(connection, _FINISHED.format(key=self._row_key), self._keys, self._transaction.now)

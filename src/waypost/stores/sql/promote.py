@@ -47,13 +47,13 @@ _PAGE = 512
 _WHOLE = (
     "SELECT due_at, shard, seq, id FROM notification INDEXED BY notification_due"
     " WHERE lane = ? AND due_at > 0 AND due_at <= ? AND (due_at, shard, seq) > (?, ?, ?){shards}"
-    " ORDER BY due_at, shard, seq LIMIT ?"
+    " ORDER BY due_at, shard, seq LIMIT 0 + ?"
 )
 _DUE = (
     "SELECT due_at, shard, notification_id, n FROM receipt INDEXED BY receipt_due"
     " WHERE lane = ? AND due_at IS NOT NULL AND due_at <= ?"
     " AND (due_at, shard, notification_id, n) > (?, ?, ?, ?){shards}"
-    " ORDER BY due_at, shard, notification_id, n LIMIT ?"
+    " ORDER BY due_at, shard, notification_id, n LIMIT 0 + ?"
 )
 _WHOLE_OF_APP = _WHOLE.replace("notification_due", "notification_due_of_app").replace(
     "lane = ?", "lane = ? AND app = ?"
@@ -62,7 +62,7 @@ _DUE_OF_APP = _DUE.replace("receipt_due", "receipt_due_of_app").replace("lane = 
 _LIFTED = (
     "SELECT due_at, shard, notification_id, n FROM receipt INDEXED BY receipt_parked"
     " WHERE parked = ? AND (due_at, shard, notification_id, n) > (?, ?, ?, ?){shards}"
-    " ORDER BY due_at, shard, notification_id, n LIMIT ?"
+    " ORDER BY due_at, shard, notification_id, n LIMIT 0 + ?"
 )
 _NOTIFICATIONS = (
     f"SELECT {NOTIFICATION}, withdrawn, status FROM {WITH_CONTENT}"  # noqa: S608 - columns

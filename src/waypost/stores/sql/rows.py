@@ -257,10 +257,10 @@ def select_in(connection: Connection, sql: str, keys: Sequence[Any]) -> Iterator
         yield from connection.execute(statement, chunk).fetchall()
 
 
-def execute_in(connection: Connection, sql: str, keys: Sequence[Any]) -> None:
-    """Execute a statement without an answer for any number of *keys*, as select_in does."""
+def execute_in(connection: Connection, sql: str, keys: Sequence[Any], *before: Any) -> None:
+    """Execute a statement without an answer for any number of *keys*, as select_in does; *before* are bound first."""
     for statement, chunk in connection.lists(sql, keys):
-        connection.execute(statement, chunk)
+        connection.execute(statement, (*before, *chunk))
 
 
 def upsert_all(connection: Connection, insert: str, values: str, end: str, rows: Sequence[Row]) -> list[Row]:
