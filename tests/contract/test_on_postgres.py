@@ -25,7 +25,7 @@ from waypost.domain.errors import ErrorCode, Unavailable
 from waypost.domain.progress import Stale
 from waypost.domain.time import HOUR_MS
 from waypost.ports.work import Accepted, Duplicate, NewNotification, Settled
-from waypost.stores.sql import accept, devices, due_pages, lease, pending_changes, plain_settlements, promote
+from waypost.stores.sql import accept, amend, devices, due_pages, lease, pending_changes, plain_settlements, promote
 from waypost.stores.sql.driver import Connection
 from waypost.stores.sql.postgres.connection import connect
 from waypost.stores.sql.postgres.statements import over_list, translated
@@ -48,6 +48,7 @@ HOT = {
     "apps with receipts due": promote._APPS_DUE[1],
     "lifted receipts": promote._LIFTED,
     "notifications": promote._NOTIFICATIONS,
+    "older ones of a collapse key": amend._OLDER,
     "receipts": promote._RECEIPTS,
     "what is settled": pending_changes._FIND + " ORDER BY id FOR UPDATE",
     "what went straight": plain_settlements._FINISHED.format(key="id"),

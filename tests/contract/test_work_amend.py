@@ -321,6 +321,22 @@ async def test_a_collapse_key_stands_for_all_older_ones_of_its_user(bench: Bench
 
 
 @promise(Promise.SUPERSEDES)
+async def test_a_collapse_key_stands_for_recipients_of_bulk_jobs_too(bench: Bench) -> None:
+    await registered(bench, "ann")
+    made = await created(bench, msgspec.structs.replace(job(), content=Content(title="1:0", collapse_key="score")))
+    await walked(bench, made)
+    lease = await leased(bench)
+    (old,) = (item.notification for item in lease.items)
+    assert await bench.settle(lease, Settled(old, (again(0, bench.now),), targets(1))) == []
+    by = _collapsing(bench, old.user_id, "score")
+    await bench.accept(by)
+    assert await bench.worker.amend([Supersede(by.app, Collapse(by.user_id, "score"), by.id)], bench.now) == [
+        Withdrawn(1)
+    ]
+    assert await bench.status(old) is N.CANCELLED
+
+
+@promise(Promise.SUPERSEDES)
 async def test_what_is_leased_ends_with_its_attempt(bench: Bench) -> None:
     made = await bench.accepted()
     lease, item = await bench.take_one()

@@ -19,6 +19,7 @@ from waypost.domain.notification import Lane
 from waypost.domain.time import MINUTE_MS, later
 from waypost.ports.work import NewNotification
 from waypost.stores.sql import (
+    amend,
     audit,
     backlog,
     balance,
@@ -47,6 +48,7 @@ HOT = {
     "due receipts of an app": promote._DUE_OF_APP,
     "lifted receipts": promote._LIFTED,
     "notifications": promote._NOTIFICATIONS,
+    "older ones of a collapse key": amend._OLDER,
     "receipts": promote._RECEIPTS,
     "what is settled": pending_changes._FIND,
 }

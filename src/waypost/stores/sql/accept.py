@@ -35,15 +35,17 @@ from waypost.stores.sql.transaction import AlsoWrite, OperationKind, Transaction
 
 _COLUMNS = (
     "seq, status, due_at, finished_at, duplicate_of, id, app, caller, user_id, shard, lane, kind, urgency, guarantee,"
-    " created_at, expires_at, ttl_ms, scheduled_at, retry_policy, device_ids, round"
+    " created_at, expires_at, ttl_ms, scheduled_at, retry_policy, device_ids, collapses, round"
 )
 _NEWEST = "SELECT id FROM notification ORDER BY id DESC LIMIT 1"
 _KNOWN = "SELECT id, duplicate_of FROM notification WHERE id IN ({keys})"
-_INSERT = NotificationInsert(_COLUMNS, f"{'?, ' * 20}1", id_at=5)
-_INSERT_PLAIN = NotificationInsert(_COLUMNS, f"?, 'pending', 0, NULL, NULL, {'?, ' * 12}NULL, NULL, NULL, 1", id_at=1)
-"""Of what is to go out now, to all devices, by the app's own policy: most of all there is; binding less is cheaper."""
+_INSERT = NotificationInsert(_COLUMNS, f"{'?, ' * 21}1", id_at=5)
+_INSERT_PLAIN = NotificationInsert(
+    _COLUMNS, f"?, 'pending', 0, NULL, NULL, {'?, ' * 12}NULL, NULL, NULL, NULL, 1", id_at=1
+)
+"""Of what goes out now, to all devices, by the policy of its app, and replaces nothing: most of all; it binds less."""
 _PLAIN_WIDTH = 12
-_WITHOUT_REST = (None, None, None)
+_WITHOUT_REST = (None, None, None, None)
 
 Batch = Sequence[NewNotification | Replay]
 

@@ -35,17 +35,17 @@ from waypost.domain.ids import SHARDS, AppId, NotificationId, created_at
 from waypost.domain.recovery import recover
 from waypost.domain.rescheduling import reschedule
 from waypost.stores.sql.driver import Connection
-from waypost.stores.sql.history import NEWEST_FIRST, SLICES
 from waypost.stores.sql.pending_changes import PendingChange, PendingChanges
 from waypost.stores.sql.rows import WITH_CONTENT, content_of
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
 _OLDER = (
-    f"SELECT notification.id, body, variables FROM {WITH_CONTENT} WHERE status = 'pending'"  # noqa: S608 - numbers and columns
-    " AND (scheduled_at IS NULL OR scheduled_at <= ?4) AND notification.id IN"
-    f" (SELECT id FROM {SLICES} WHERE app = ?1 AND user_id = ?2 AND id < ?3 {NEWEST_FIRST} LIMIT 1000)"
+    "SELECT notification.id, body, variables"  # noqa: S608 - columns
+    f" FROM {WITH_CONTENT.replace('notification', 'notification INDEXED BY notification_collapsing', 1)}"
+    " WHERE app = ? AND user_id = ? AND notification.id < ? AND collapses = 1 AND finished_at IS NULL"
+    " AND status = 'pending' AND (scheduled_at IS NULL OR scheduled_at <= ?) ORDER BY notification.id DESC LIMIT 1000"
 )
-"""Of the newest thousand of a user those that are open: a topic's name may have had any number."""
+"""The open ones of a user that have a collapse key, whichever; the newest thousand: a name may have had any number."""
 
 
 class TakeBack(Struct, frozen=True):

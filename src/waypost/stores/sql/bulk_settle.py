@@ -31,8 +31,8 @@ from waypost.stores.sql.transaction import OperationKind, Transaction
 
 _INSERT = NotificationInsert(
     "seq, status, reason, finished_at, job, variables, id, app, caller, user_id, shard, lane, kind, urgency, guarantee,"
-    " created_at, expires_at, ttl_ms, scheduled_at, retry_policy, device_ids, round",
-    f"{'?, ' * 21}1",
+    " created_at, expires_at, ttl_ms, scheduled_at, retry_policy, device_ids, collapses, round",
+    f"{'?, ' * 22}1",
     id_at=6,
 )
 _SHARD = 4

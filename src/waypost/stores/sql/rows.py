@@ -114,7 +114,7 @@ def content_of(body: bytes, variables: bytes | None = None) -> Content:
 def notification_row(notification: Notification, shards_after: int = 0) -> Row:
     """Build ``id, app, caller, user_id, shard, lane, kind, urgency, guarantee, created_at, expires_at, ttl_ms, ...``.
 
-    Then ``scheduled_at, retry_policy, device_ids``.
+    Then ``scheduled_at, retry_policy, device_ids, collapses``.
     """
     return (
         notification.id,
@@ -132,6 +132,7 @@ def notification_row(notification: Notification, shards_after: int = 0) -> Row:
         notification.scheduled_at,
         notification.retry_policy,
         msgspec.json.encode(notification.device_ids).decode() if notification.device_ids else None,
+        None if notification.content.collapse_key is None else 1,
     )
 
 

@@ -40,6 +40,7 @@ notification = Table(
     Column("job", Integer),  # of a bulk job's recipient: the job's number, under which its content is
     Column("variables", BLOB),  # msgpack of dict[str, str]: what fills the placeholders in the job's content
     Column("slice", Integer, nullable=False),  # the number of the history_slice; not on PostgreSQL
+    Column("collapses", Integer),  # 1: its content has a collapse key; else NULL
     Index("notification_id", "id", unique=True),
     Index("notification_fresh", "lane", "app", "seq", "shard", sqlite_where=text("due_at = 0")),
     Index("notification_due", "lane", "due_at", "shard", sqlite_where=text("due_at > 0")),
@@ -48,6 +49,13 @@ notification = Table(
     Index("notification_of_app", "app", "id"),
     Index("notification_duplicates", "duplicate_of", sqlite_where=text("duplicate_of IS NOT NULL")),
     Index("notification_open", "id", sqlite_where=text("due_at IS NULL AND finished_at IS NULL")),  # routed and open
+    Index(
+        "notification_collapsing",
+        "app",
+        "user_id",
+        "id",
+        sqlite_where=text("collapses = 1 AND finished_at IS NULL"),
+    ),
     Index("notification_of_job", "job", sqlite_where=text("job IS NOT NULL AND finished_at IS NULL")),
 )
 

@@ -20,7 +20,7 @@ CREATE TABLE notification (
     guarantee TEXT NOT NULL, status TEXT NOT NULL, due_at INTEGER, created_at INTEGER NOT NULL,
     expires_at INTEGER NOT NULL, ttl_ms INTEGER NOT NULL, scheduled_at INTEGER, retry_policy TEXT, device_ids TEXT,
     withdrawn TEXT, reason TEXT, finished_at INTEGER, round INTEGER NOT NULL, duplicate_of BLOB, job INTEGER,
-    variables BLOB, slice INTEGER NOT NULL DEFAULT 0
+    variables BLOB, slice INTEGER NOT NULL DEFAULT 0, collapses INTEGER
 );
 CREATE TABLE history_slice (
     first BLOB NOT NULL PRIMARY KEY, number INTEGER NOT NULL, after_seq INTEGER NOT NULL
@@ -35,6 +35,7 @@ CREATE INDEX notification_of_app ON notification (app, id);
 CREATE INDEX notification_duplicates ON notification (duplicate_of) WHERE duplicate_of IS NOT NULL;
 CREATE INDEX notification_of_job ON notification (job) WHERE job IS NOT NULL AND finished_at IS NULL;
 CREATE INDEX notification_open ON notification (id) WHERE due_at IS NULL AND finished_at IS NULL;
+CREATE INDEX notification_collapsing ON notification (app, user_id, id) WHERE collapses = 1 AND finished_at IS NULL;
 
 CREATE TABLE content (seq INTEGER NOT NULL PRIMARY KEY, body BLOB NOT NULL);
 
@@ -143,7 +144,7 @@ CREATE TABLE notification (
     shard bigint NOT NULL, lane text NOT NULL, kind text NOT NULL, urgency text NOT NULL, guarantee text NOT NULL,
     status text NOT NULL, due_at bigint, created_at bigint NOT NULL, expires_at bigint NOT NULL,
     ttl_ms bigint NOT NULL, scheduled_at bigint, retry_policy text, device_ids text, withdrawn text, reason text,
-    finished_at bigint, round bigint NOT NULL, duplicate_of bytea, job bigint, variables bytea
+    finished_at bigint, round bigint NOT NULL, duplicate_of bytea, job bigint, variables bytea, collapses bigint
 ) PARTITION BY RANGE (id);
 CREATE INDEX notification_fresh ON notification (lane, app, seq, shard) WHERE due_at = 0;
 CREATE INDEX notification_due ON notification (lane, due_at, shard, seq) WHERE due_at > 0;
@@ -153,6 +154,7 @@ CREATE INDEX notification_of_app ON notification (app, id);
 CREATE INDEX notification_duplicates ON notification (duplicate_of) WHERE duplicate_of IS NOT NULL;
 CREATE INDEX notification_of_job ON notification (job) WHERE job IS NOT NULL AND finished_at IS NULL;
 CREATE INDEX notification_open ON notification (id) WHERE due_at IS NULL AND finished_at IS NULL;
+CREATE INDEX notification_collapsing ON notification (app, user_id, id) WHERE collapses = 1 AND finished_at IS NULL;
 CREATE TABLE notification_rest PARTITION OF notification DEFAULT;
 
 CREATE TABLE content (seq bigint PRIMARY KEY, body bytea NOT NULL) PARTITION BY RANGE (seq);
