@@ -38,7 +38,7 @@ pytestmark = pytest.mark.engines
 HOT = {
     "newest id": accept._NEWEST,
     "fresh rows": lease.READ,
-    "apps with fresh rows": lease._NEXT_APP,
+    "apps with fresh rows": lease._APPS,
     "first pages of what is due": due_pages._statement(Leasing(frozenset({3, 5}), frozenset({7}))),
     "scheduled": promote._WHOLE,
     "due receipts": promote._DUE,

@@ -65,7 +65,7 @@ def _found(tail: FreshTail, connection: Any) -> list[tuple[AppId, NotificationId
 
 @pytest.mark.parametrize(
     ("statement", "nth", "app"),
-    [(" CROSS JOIN content", 1, APP), (lease._NEXT_APP, 2, OTHER_APP)],
+    [(" CROSS JOIN content", 1, APP), (lease._APPS, 1, OTHER_APP)],
     ids=["of an app", "another app"],
 )
 async def test_what_is_accepted_between_two_reads_is_found_by_the_next_look(

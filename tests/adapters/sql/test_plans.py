@@ -41,7 +41,6 @@ from waypost.stores.sql.units import Leasing
 
 HOT = {
     "fresh rows": lease.READ,
-    "apps with fresh rows": lease._NEXT_APP,
     "scheduled": promote._WHOLE,
     "due receipts": promote._DUE,
     "scheduled of an app": promote._WHOLE_OF_APP,
@@ -149,6 +148,15 @@ def test_the_apps_with_something_due_are_found_by_steps_down_an_index(table: int
     assert not any(step.startswith("SCAN") and "found" not in step for step in steps), steps
 
 
+def test_the_apps_with_fresh_rows_are_found_by_one_step_down_the_index_for_each(tmp_path: Path) -> None:
+    put_empty(tmp_path / "a.db")
+    connection = connect(tmp_path / "a.db")
+    steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {lease._APPS}", (1,)).fetchall()]
+    connection.close()
+    step = "SEARCH notification USING COVERING INDEX notification_fresh (lane=? AND app>?)"
+    assert [each for each in steps if "notification" in each] == [step] * 2, steps
+
+
 def test_the_conditions_in_use_are_found_by_one_step_down_the_index_for_each(tmp_path: Path) -> None:
     put_empty(tmp_path / "a.db")
     connection = connect(tmp_path / "a.db")
@@ -208,6 +216,6 @@ async def test_what_is_read_on_the_event_loop_searches_an_index(
 
 def _steps(sql: str, connection: Connection) -> list[str]:
     """The plan of a statement, less what reads only what was found before it, or an index of what is open."""
-    short = ("SCAN fresh", "SCAN page", "SCAN bulk_job USING INDEX bulk_job_open")
+    short = ("SCAN CONSTANT ROW", "SCAN fresh", "SCAN found", "SCAN page", "SCAN bulk_job USING INDEX bulk_job_open")
     steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()]
     return [step for step in steps if step not in short]

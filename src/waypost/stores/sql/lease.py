@@ -23,8 +23,13 @@ from waypost.stores.sql.units import Leasing
 _HEAD = "SELECT value FROM sequence WHERE name = 'notification'"
 _NEXT_APP = (
     "SELECT app FROM notification INDEXED BY notification_fresh"
-    " WHERE lane = ? AND due_at = 0 AND app > ? ORDER BY app LIMIT 1"
+    " WHERE lane = ?1 AND due_at = 0 AND app > {} ORDER BY app LIMIT 1"
 )
+_APPS = (  # noqa: S608 - statements of ours
+    "WITH RECURSIVE found (app) AS (SELECT ({}) UNION ALL SELECT ({}) FROM found WHERE app IS NOT NULL)"
+    " SELECT app FROM found WHERE app IS NOT NULL"
+).format(*map(_NEXT_APP.format, ("''", "found.app")))
+"""One step down the index for each app."""
 READ = (
     f"SELECT {NOTIFICATION}, notification.seq, shard FROM notification INDEXED BY notification_fresh"  # noqa: S608 - columns, shards
     " CROSS JOIN content ON content.seq = notification.seq"
@@ -62,6 +67,7 @@ class FreshTail:
         self._cursors: dict[tuple[Lane, AppId], int] = {}
         self._apps: dict[Lane, set[AppId]] = {lane: set() for lane in Lane}
         self._seen: dict[Lane, int] = {}
+        """The last number given when apps were looked for."""
         self._read = dict.fromkeys(Lane, READ)
         self._depth = dict.fromkeys(Lane, _DEPTH)
 
@@ -88,8 +94,8 @@ class FreshTail:
     ) -> list[tuple[WorkItem, int]]:
         """Read at most *n* rows with their shards, passing over what is taken."""
         found: list[tuple[WorkItem, int]] = []
+        head = self._seen.get(lane, 0)
         while len(found) < n and app in self._apps[lane]:
-            head: int = connection.execute(_HEAD).fetchone()[0]
             asked = n - len(found)
             cursor = self._cursors.get((lane, app), 0)
             rows = connection.execute(self._read[lane], (lane, app, cursor, asked)).fetchall()
@@ -97,7 +103,7 @@ class FreshTail:
             found += [(WorkItem(notification_of(row), None), row[NOTIFICATION_WIDTH + 1]) for row in free]
             if len(rows) == asked:
                 self._cursors[lane, app] = rows[-1][NOTIFICATION_WIDTH]
-            else:  # all up to the head, as it was before this read, has been seen
+            else:  # all up to the head, as it was when apps were looked for, has been seen
                 last = rows[-1][NOTIFICATION_WIDTH] if rows else 0
                 self._cursors[lane, app] = max(cursor, head, last)
                 self._apps[lane].discard(app)
@@ -141,10 +147,5 @@ def oldest_fresh(connection: Connection) -> dict[tuple[Lane, AppId], Instant]:
 
 
 def apps_with_fresh_rows(connection: Connection, lane: Lane) -> list[AppId]:
-    """List the apps with fresh rows, one step down the index for each."""
-    apps: list[AppId] = []
-    row = connection.execute(_NEXT_APP, (lane, "")).fetchone()
-    while row is not None:
-        apps.append(row[0])
-        row = connection.execute(_NEXT_APP, (lane, row[0])).fetchone()
-    return apps
+    """List the apps with fresh rows."""
+    return [row[0] for row in connection.execute(_APPS, (lane,)).fetchall()]
