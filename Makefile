@@ -1,6 +1,6 @@
 # `make` alone lists the targets. Everything is installed into .venv, on the first use and whenever the pins change.
-# The system's own Python where it is new enough: distributions build with a profile (PGO), version managers seldom do.
-PYTHON ?= $(or $(shell /usr/bin/python3 -c 'import sys; print(sys.executable if sys.version_info >= (3, 11) else "")' 2>/dev/null),python3)
+# The system's own Python where it is new enough and makes environments: distributions build with a profile (PGO), others seldom do.
+PYTHON ?= $(or $(shell /usr/bin/python3 -c 'import sys, ensurepip; print(sys.executable if sys.version_info >= (3, 11) else "")' 2>/dev/null),python3)
 BIN := .venv/bin
 # Where it is set, every process would compile all its modules anew, which is half of a worker's start.
 unexport PYTHONDONTWRITEBYTECODE
