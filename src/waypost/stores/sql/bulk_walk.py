@@ -29,12 +29,12 @@ PAGE_LEAST = 100
 
 _REGISTRY_PAGE = """\
 SELECT user_id, max(matches), EXISTS (SELECT 1 FROM opt_out WHERE app = ? AND opt_out.user_id = page.user_id), count(*)
-FROM (SELECT user_id, {matches} AS matches FROM device WHERE app = ? AND user_id > ? ORDER BY user_id LIMIT ?) AS page
+FROM (SELECT user_id, {matches} AS matches FROM device WHERE app = ? AND user_id > ? ORDER BY user_id LIMIT 0 + ?) AS page
 GROUP BY user_id ORDER BY user_id
 """
 _LIST_PAGE = """\
 SELECT user_id, 1, EXISTS (SELECT 1 FROM opt_out WHERE app = ? AND opt_out.user_id = page.user_id), 1
-FROM (SELECT user_id FROM bulk_recipient WHERE job = ? AND user_id > ? ORDER BY user_id LIMIT ?) AS page
+FROM (SELECT user_id FROM bulk_recipient WHERE job = ? AND user_id > ? ORDER BY user_id LIMIT 0 + ?) AS page
 """
 _SEGMENT_PAGE = """\
 SELECT user_id, matches, EXISTS (SELECT 1 FROM opt_out WHERE app = ? AND opt_out.user_id = page.user_id), 1
