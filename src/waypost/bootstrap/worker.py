@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from waypost.stores.redis.commands import Redis
 
 
-FOR_CRITICAL, FOR_WRITERS = 10, 5
+FOR_CRITICAL, FOR_WRITERS = 10, 2
 """The niceness of an event loop that makes way: for the critical worker; for whoever holds the write lock of a file."""
 
 

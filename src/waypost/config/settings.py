@@ -281,7 +281,7 @@ class Config(Struct, frozen=True, kw_only=True):
     profile: Literal["simplens"] | None = None
     """Defaults that imitate another service."""
     workers: Annotated[int, Meta(ge=1, le=MAX_WORKERS)] = field(default_factory=one_per_core)
-    """Processes that accept and deliver; 1 has no supervisor. Several on SQLite are *nice* (5), but for the threads
+    """Processes that accept and deliver; 1 has no supervisor. Several on SQLite are *nice* (2), but for the threads
     that write: other programs that need all processors come first."""
     critical_worker: bool = False
     """With two workers or more: one more, for critical notifications alone, to which the others give way."""

@@ -64,11 +64,18 @@ def test_who_is_urgent_has_it_next_whoever_waited_first(tmp_path: Path) -> None:
 
 def test_who_becomes_urgent_while_it_waits_its_turn_has_it_next(tmp_path: Path) -> None:
     """Something critical came in meanwhile."""
-    holder, writers, has_come = WriteLock(tmp_path), _Writers(tmp_path), threading.Event()
+    holder, writers = WriteLock(tmp_path), _Writers(tmp_path)
+    was_asked, has_come = threading.Event(), threading.Event()
+
+    def urgent() -> bool:
+        was_asked.set()
+        return has_come.is_set()
+
     with holder.hold(PATIENCE_S):
         writers.wants("first")
         _wait_for(holder._turn)
-        writers.wants("urgent", urgent=has_come.is_set)
+        writers.wants("urgent", urgent=urgent)
+        assert was_asked.wait(PATIENCE_S)
         has_come.set()
         _wait_for(holder._urgent)
     writers.end()
@@ -106,6 +113,30 @@ def test_who_just_was_urgent_takes_its_turn(tmp_path: Path, monkeypatch: pytest.
     with urgent.hold(0.0, urgent=_always):
         pass
     for lock in (urgent, waiting):
+        lock.close()
+
+
+def test_who_was_urgent_for_long_takes_its_turn_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What counts is when it gave the lock back: a slow disk lets nobody keep the others out."""
+    urgent, waiting = WriteLock(tmp_path), WriteLock(tmp_path)
+    now_s = 1_000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    with urgent.hold(PATIENCE_S, urgent=_always):
+        now_s += 5.0
+    assert module._is_taken(waiting._turn), "another has the turn"
+    with pytest.raises(LockTimeout), urgent.hold(0.0, urgent=_always):
+        pass
+    for lock in (urgent, waiting):
+        lock.close()
+
+
+def test_who_has_the_turn_lets_others_pass_for_a_moment_alone(tmp_path: Path) -> None:
+    """Several that are urgent in turn would else keep it out for ever."""
+    urgent, other = WriteLock(tmp_path), WriteLock(tmp_path)
+    assert module._is_taken(urgent._urgent, fcntl.LOCK_SH), "somebody urgent waits, and never ends"
+    with other.hold(PATIENCE_S):
+        pass
+    for lock in (urgent, other):
         lock.close()
 
 

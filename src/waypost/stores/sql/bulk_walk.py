@@ -29,7 +29,9 @@ PAGE_LEAST = 100
 
 _REGISTRY_PAGE = """\
 SELECT user_id, max(matches), EXISTS (SELECT 1 FROM opt_out WHERE app = ? AND opt_out.user_id = page.user_id), count(*)
-FROM (SELECT user_id, {matches} AS matches FROM device WHERE app = ? AND user_id > ? ORDER BY user_id LIMIT 0 + ?) AS page
+FROM (
+  SELECT user_id, {matches} AS matches FROM device WHERE app = ? AND user_id > ? ORDER BY user_id LIMIT 0 + ?
+) AS page
 GROUP BY user_id ORDER BY user_id
 """
 _LIST_PAGE = """\

@@ -22,8 +22,10 @@ _LATER: Final = 4
 """The factor of the limit up to which the log grows, copied ahead, while somebody is hurried."""
 _REST: Final = 16
 """The part of the limit that may be left to whoever has the write lock."""
-_PASSES: Final = 3
-"""Passes over the log to come so near to its end, while others write on."""
+_PASSES: Final = 5
+"""Passes over the log to come to its end, while others write on."""
+_AGAIN: Final = 3
+"""Times that it is begun again where more than the rest was written before somebody looked."""
 AGAIN_AFTER_S: Final = 10.0
 """Seconds after which that is tried again where somebody read the log."""
 
@@ -31,12 +33,13 @@ AGAIN_AFTER_S: Final = 10.0
 class Ahead:
     """A thread that copies the log while others write, so that the write lock is held for the rest alone.
 
+    A pass that comes to the end of the log also syncs the database, which is what takes long.
+
     https://sqlite.org/wal.html#concurrency (a checkpoint and a writer can go on side by side)
     """
 
-    def __init__(self, open_connection: Callable[[], Connection], limit_bytes: int) -> None:
+    def __init__(self, open_connection: Callable[[], Connection]) -> None:
         self._open_connection = open_connection
-        self._rest_pages = limit_bytes // _PAGE_BYTES // _REST
         self._thread = ThreadPoolExecutor(1, "waypost-checkpoint")
         self._connection: Connection | None = None
         self._begun: Future[None] | None = None
@@ -55,18 +58,18 @@ class Ahead:
         return self._begun is not None and not self._begun.done()
 
     def take(self) -> bool:
-        """Tell whether it has copied since this was asked the last time."""
+        """Tell whether it has copied, or tried to, since this was asked the last time."""
         begun, self._begun = self._begun, None
         return begun is not None
 
     def _copy(self) -> None:
-        """Copy until little is left; what stands in the way meets whoever copies the rest, too, and is told there."""
+        """Copy until nothing is left; what stands in the way meets whoever copies the rest, too, and is told there."""
         with contextlib.suppress(Exception):
             self._connection = self._connection or self._open_connection()
             for _ in range(_PASSES):
                 is_busy, _, _ = _pragma(self._connection, "PASSIVE")
                 _, logged, copied = _pragma(self._connection, "NOOP")
-                if is_busy or logged - copied <= self._rest_pages:
+                if is_busy or copied >= logged:
                     break
 
     def close(self) -> None:
@@ -97,21 +100,22 @@ class Checkpoint:
         self._limit_pages = max(1, limit_bytes // _PAGE_BYTES)
         self._tried_at = 0
         """The length of the log, in pages, when a reader stood in the way."""
+        self._begun_again = 0
         self._monotonic_s = monotonic_s
         self._cut_at_s = monotonic_s() + CUT_EVERY_S
 
-    def run_if_due(self, *, hurried: bool = False) -> None:
+    def run_if_due(self, *, hurried: bool = False, urgent: bool = False) -> None:
         """Check the log (without touching it), copy what can be copied, and cut the file where nobody reads it.
 
-        *hurried*: a part of it at a time, since somebody may want to write soon.
+        *hurried*: less at a time, and the rest later, since somebody may want to write soon. *urgent*: that was this
+        process: the rest later still, so that others do it.
         """
         if self._ahead is not None and self._ahead.is_at_work():
             return
         if self._monotonic_s() >= self._cut_at_s:
             self._cut_in_time()
         elif self._ahead is not None and self._ahead.take():
-            if not self._may_grow(self._limit_pages * (_LATER if hurried else 1)):
-                self._copy()
+            self._go_on(self._ahead, self._limit_pages * (_LATER * (1 + urgent) if hurried else 1))
         elif self._is_long(self._limit_pages // (_HURRIED if hurried else 1)):
             if self._ahead is None:
                 self._copy()
@@ -124,12 +128,17 @@ class Checkpoint:
             self._tried_at = 0  # the log has begun anew
         return logged - max(copied, self._tried_at) >= limit_pages
 
-    def _may_grow(self, limit_pages: int) -> bool:
-        """Tell whether what was copied ahead is enough for now; all of it, and the next write begins the log anew."""
-        _, logged, _ = _pragma(self._connection, "NOOP")
+    def _go_on(self, ahead: Ahead, limit_pages: int) -> None:
+        """Copy the rest of a log of that length; the next write begins a shorter one anew, where all is copied."""
+        _, logged, copied = _pragma(self._connection, "NOOP")
         if logged < limit_pages:
             self._tried_at = logged
-        return logged < limit_pages
+        elif logged - copied > self._limit_pages // _REST and self._begun_again < _AGAIN:
+            self._begun_again += 1
+            ahead.begin()
+        else:
+            self._begun_again = 0
+            self._copy()
 
     def _copy(self) -> None:
         _, logged, copied = _pragma(self._connection, "PASSIVE")

@@ -44,7 +44,8 @@ class CommitQueue:
 
     What is accepted has the first turn and the larger ones, since a caller waits. Once outcomes are late that is the
     other way round: what was sent and is not recorded would be sent again after a crash, and what is accepted could
-    not be delivered faster anyway. Neither line ever waits for more than one turn of the other.
+    not be delivered faster anyway. Neither line waits for more than one turn of the other, but outcomes behind what is
+    urgent for ``OUTCOMES_WAIT_S``.
     """
 
     def __init__(self, commit_rows: int) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -36,8 +35,6 @@ from waypost.stores.sql.settings import Durability, SqlSettings
 from waypost.stores.sql.write_lock import LockTimeout, WriteLock
 
 _MIGRATION_PATIENCE_S = 30.0
-_LOOK_EVERY_S = 1.0
-"""Seconds after which also who is urgent looks whether a checkpoint is due: there may be nobody else."""
 _NAME = f"SQLite {dbapi.sqlite_version}"
 
 
@@ -49,28 +46,20 @@ class SqliteWriter:
         self.connection: SqliteConnection = connect(path, busy_timeout_s=settings.lock_timeout_s)
         self.lock = WriteLock(run_directory(path))
         self._reserve = reserve
-        self._ahead = Ahead(partial(connect, path), settings.checkpoint_bytes) if SAFE_WITH_MANY_WORKERS else None
+        self._ahead = Ahead(partial(connect, path)) if SAFE_WITH_MANY_WORKERS else None
         self._checkpoint = Checkpoint(self.connection, settings.checkpoint_bytes, self._ahead)
         self._survives_power = settings.durability is Durability.POWER
         self._synchronous: str | None = None
-        self._looked_s = time.monotonic()
 
     @contextmanager
     def turn(self, patience_s: float, *, urgent: Callable[[], bool] | None = None) -> Iterator[None]:
-        """See Writer: the write lock; whoever holds it copies what is due of the log, but for who is urgent."""
+        """See Writer: the write lock; whoever holds it sees to the log."""
         try:
             with self.lock.hold(patience_s, urgent=urgent):
                 yield
-                self._copy_if_due(urgent=self.lock.was_urgent())
+                self._checkpoint.run_if_due(hurried=self.is_hurried(), urgent=self.lock.was_urgent())
         except LockTimeout:
             raise Busy from None
-
-    def _copy_if_due(self, *, urgent: bool) -> None:
-        """Copy what is due of the log; who is urgent does it only where nobody else did for a moment."""
-        now_s = time.monotonic()
-        if not urgent or now_s - self._looked_s >= _LOOK_EVERY_S:
-            self._looked_s = now_s
-            self._checkpoint.run_if_due(hurried=self.is_hurried())
 
     def is_hurried(self) -> bool:
         """See Writer."""

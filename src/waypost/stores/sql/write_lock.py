@@ -1,4 +1,4 @@
-"""Waypost's own write lock: every write and checkpoint of every process runs under it, briefly."""
+"""Waypost's own write lock: every write of every process runs under it, briefly, and the end of each checkpoint."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ _LOOK_EVERY_S = 0.01
 """Seconds for which what was read of others' urgent writes is taken as it was."""
 _URGENT_AGAIN_S = 0.005
 """Seconds after an urgent write of a process in which it takes its turn as others do."""
+_LET_PASS_S = 0.05
+"""Seconds for which who has the turn lets those pass who are urgent: together they could keep it out for ever."""
 _TIME = struct.Struct("<d")
 
 
@@ -29,7 +31,7 @@ class WriteLock:
     """A write lock: ``flock`` on two files of its own beside the database, never on the database itself.
 
     Who wants to write first takes the turn, then the lock, then gives the turn on: a process that writes without a
-    pause cannot keep the others out. Who is urgent takes no turn: others wait with the lock until it has had it. In a
+    pause cannot keep the others out. Who is urgent takes no turn: others let it have the lock first, for a moment. In a
     file of its own it holds a part while it waits, and writes down when it had the lock. Used by one thread at a time.
     """
 
@@ -59,6 +61,8 @@ class WriteLock:
                 self._note_urgent()
             yield
         finally:
+            if goes_first:
+                self._was_urgent_s = time.monotonic()
             fcntl.flock(self._write, fcntl.LOCK_UN)
 
     def was_urgent(self) -> bool:
@@ -86,21 +90,24 @@ class WriteLock:
 
     def _note_urgent(self) -> None:
         """Write down when somebody urgent had the lock; on a disk that takes nothing others hold it as long as ever."""
-        self._was_urgent_s = self._seen_s = time.monotonic()
+        self._seen_s = time.monotonic()
         with suppress(OSError):
-            os.pwrite(self._urgent, _TIME.pack(self._was_urgent_s), 0)
+            os.pwrite(self._urgent, _TIME.pack(self._seen_s), 0)
 
     def _take_in_turn(self, deadline: float, goes_first: Callable[[], bool]) -> bool:
         """Take the lock in turn; False, without it, as soon as it *goes first*."""
         if not _until(deadline, lambda: _is_taken(self._turn), goes_first):
             return False
+        alone_s = time.monotonic() + _LET_PASS_S
         try:
-            return _until(deadline, lambda: self._nobody_is_urgent() and _is_taken(self._write), goes_first)
+            return _until(deadline, lambda: self._may_take(alone_s) and _is_taken(self._write), goes_first)
         finally:
             fcntl.flock(self._turn, fcntl.LOCK_UN)
 
-    def _nobody_is_urgent(self) -> bool:
-        """Tell whether nobody who is urgent waits."""
+    def _may_take(self, alone_s: float) -> bool:
+        """Tell whether nobody who is urgent waits, or all that do may wait: from *alone_s* on."""
+        if time.monotonic() >= alone_s:
+            return True
         if not _is_taken(self._urgent):
             return False
         fcntl.flock(self._urgent, fcntl.LOCK_UN)
