@@ -1,27 +1,32 @@
 """Plain frames are taken in together, in whatever order a server sends them, and end as they do one by one."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.http2 import peer
 from waypost.http2.connection import Connection
+from waypost.http2.frames import DEFAULT_FRAME_SIZE, DEFAULT_WINDOW
+from waypost.http2.opening import ConnectionLimits
 from waypost.http2.reader import FrameReader
 from waypost.http2.results import Answer, Result
+from waypost.http2.stream import Stream
 
 STREAMS = 5
 
 
-def asked() -> Connection:
-    """A connection that knows the usual heads, and waits for the answers to five requests."""
-    driven = peer.Driven()
-    for n, kind in enumerate(["plain", "dead", "bare"] * 2):
+def asked(body: bytes = b"hello", limits: ConnectionLimits = peer.LIMITS) -> Connection:
+    """Make a connection that knows the usual heads, and waits for the answers to five requests."""
+    driven = peer.Driven(limits=limits)
+    for n, kind in enumerate(["plain", "dead", "bare", "interim", "interim", "plain"]):
         driven.send(b"hello")
         driven.hear(*frames_of(2 * n + 1, kind))
     driven.connection.ended.clear()
     driven.connection.refusals = 0
     for _ in range(STREAMS):
-        driven.send(b"hello")
+        driven.send(body)
     return driven.connection
 
 
@@ -77,7 +82,7 @@ def test_what_follows_an_answer_that_is_not_plain_is_plain_again() -> None:
 
 
 def frames_of(stream_id: int, kind: str) -> list[bytes]:
-    """An answer of some kind, as frames."""
+    """Return an answer of some kind, as frames."""
     length, own_id = (b"content-length", b"4"), (b"id", b"%d" % stream_id)
     bare, sized = peer.head(stream_id), peer.head(stream_id, b"200", length)
     last = peer.data(stream_id, b"body", end=True)
@@ -95,6 +100,36 @@ def frames_of(stream_id: int, kind: str) -> list[bytes]:
         "two heads": [bare, bare, last],
     }
     return kinds[kind]
+
+
+def test_an_answer_before_the_request_is_all_sent_is_left_to_the_general_way() -> None:
+    """It ends the stream, and what is left of the request is not sent any more."""
+    too_long = b"x" * (DEFAULT_WINDOW // 2)
+    ends_alike(asked(too_long), asked(too_long), b"".join(peer.answer(each) for each in ids()))
+
+
+def test_windows_are_given_back_as_often_however_bodies_are_taken_in() -> None:
+    """A server that is given no window sends nothing any more."""
+    limits = replace(peer.LIMITS, max_response_bytes=1 << 20)
+    together, apart = asked(limits=limits), asked(limits=limits)
+    for _ in range(20):
+        sent = [peer.answer(each, b"x" * DEFAULT_FRAME_SIZE) for each in sorted(together.streams)]
+        ends_alike(together, apart, b"".join(sent))
+        for each in (together, apart):
+            each.ended.clear()
+            each.send_all([Stream(peer.HEAD, b"hello", peer.BATCH, None) for _ in range(STREAMS)])
+
+
+def ends_alike(together: Connection, apart: Connection, sent: bytes) -> None:
+    """Hold what is taken in together to the same taken frame by frame."""
+    reader = FrameReader(OneByOne(apart))
+    reader.read(peer.settings())
+    apart.take_output()
+    together.take_output()
+    together.receive(sent)
+    reader.read(sent)
+    assert results(together) == results(apart)
+    assert together.take_output() == apart.take_output()
 
 
 KINDS = ["dead", "head alone", "wrong length", "no body", "padded", "too large", "pieces", "interim", "two heads"]
@@ -122,5 +157,5 @@ def test_answers_end_as_they_do_one_by_one(data: st.DataObject, answers: list[st
 
 
 def results(connection: Connection) -> list[tuple[int, Result | None]]:
-    """Who ended, in order, and how."""
+    """Return who ended, in order, and how."""
     return [(stream.stream_id, stream.result) for stream in connection.ended]
