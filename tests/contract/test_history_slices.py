@@ -29,12 +29,12 @@ def _short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def id_of_day(bench: Bench, days: float) -> NotificationId:
-    """An id that was made so many days from now."""
+    """Return an id that was made so many days from now."""
     return next_ids(later(bench.now, int(days * DAY_MS)), 1, os.urandom(10), 0)[0][0]
 
 
 async def came(bench: Bench, app: AppId = APP) -> dict[UserId, list[NotificationId]]:
-    """Sixty notifications of ninety days for two users, newest first; one in three came later than younger ones."""
+    """Accept sixty notifications of ninety days, one in three after younger ones; return each user's, newest first."""
     days = [n * 1.5 - 90 for n in range(60)]
     mixed = random.Random(22)
     for n in range(0, 60, 3):

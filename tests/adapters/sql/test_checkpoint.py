@@ -52,8 +52,7 @@ def test_a_long_reader_is_neither_waited_for_nor_asked_at_each_commit(
 ) -> None:
     """The log grows far past the length at which it is cut; when the reader is gone all is copied, and it is cut."""
     checkpoint = Checkpoint(writer, LIMIT_PAGES * PAGE_BYTES)
-    said: list[str] = []
-    writer.set_trace_callback(said.append)
+    said = heard(writer)
     write(writer, checkpoint, 2)
     reader.execute("BEGIN")
     ((before,),) = reader.execute("SELECT count(*) FROM blobs").fetchall()
@@ -89,8 +88,7 @@ def test_one_who_reads_at_the_moment_of_the_cut_is_not_waited_for(
     checkpoint = Checkpoint(writer, LIMIT_PAGES * PAGE_BYTES)
     for _ in range(200):
         writer.execute("INSERT INTO blobs VALUES (zeroblob(?))", (2 * PAGE_BYTES,))
-    reader.execute("BEGIN")
-    reader.execute("SELECT count(*) FROM blobs").fetchall()
+    begin_to_read(reader)
     checkpoint.run_if_due()
     assert file.with_name("a.db-wal").stat().st_size > 200 * PAGE_BYTES
     assert writer.execute("PRAGMA wal_checkpoint(NOOP)").fetchone()[2] > 200
@@ -107,8 +105,7 @@ def test_a_short_log_is_cut_in_time_and_whoever_reads_it_puts_that_off(
     writer.execute("INSERT INTO blobs VALUES (?)", (b"secret of her",))
     write(writer, checkpoint, 1)
     assert b"secret of her" in log.read_bytes()
-    reader.execute("BEGIN")
-    reader.execute("SELECT count(*) FROM blobs").fetchall()
+    begin_to_read(reader)
     now_s = CUT_EVERY_S
     checkpoint.run_if_due()
     assert log.stat().st_size
@@ -136,11 +133,10 @@ def ahead(file: Path, writer: SqliteConnection) -> Iterator[Ahead]:
 def test_all_that_is_copied_ahead_needs_no_lock(writer: SqliteConnection, ahead: Ahead) -> None:
     """The next write begins the log anew."""
     checkpoint = Checkpoint(writer, LIMIT_PAGES * PAGE_BYTES, ahead)
-    said: list[str] = []
-    writer.set_trace_callback(said.append)
+    said = heard(writer)
     for _ in range(20):
         write(writer, checkpoint, 1)
-        ahead.wait()
+        wait_for(ahead)
         assert log_of(writer)[0] <= 2 * LIMIT_PAGES
     assert not any("PASSIVE" in each for each in said), "not by who writes"
 
@@ -150,21 +146,19 @@ def test_what_cannot_be_copied_ahead_is_left_to_who_writes_after_some_tries(
 ) -> None:
     """Somebody reads, so that something is left."""
     checkpoint = Checkpoint(writer, LIMIT_PAGES * PAGE_BYTES, ahead)
-    said: list[str] = []
-    writer.set_trace_callback(said.append)
-    reader.execute("BEGIN")
-    reader.execute("SELECT count(*) FROM blobs").fetchall()
+    said = heard(writer)
+    begin_to_read(reader)
     writer.execute("INSERT INTO blobs VALUES (zeroblob(?))", (2 * LIMIT_PAGES * PAGE_BYTES,))
     for _ in range(10):
         checkpoint.run_if_due()
-        ahead.wait()
+        wait_for(ahead)
     logged, copied = log_of(writer)
     assert copied < logged
     assert sum("PASSIVE" in each for each in said) == 1, "and then not before as much more is written"
     reader.execute("COMMIT")
     for _ in range(LIMIT_PAGES):
         write(writer, checkpoint, 1)
-        ahead.wait()
+        wait_for(ahead)
     logged, copied = log_of(writer)
     assert logged < 2 * LIMIT_PAGES
 
@@ -175,15 +169,13 @@ def test_while_somebody_is_hurried_the_rest_is_left_until_the_log_is_long(
 ) -> None:
     """Twice as long for who is urgent: others may have done it by then."""
     checkpoint = Checkpoint(writer, LIMIT_PAGES * PAGE_BYTES, ahead)
-    said: list[str] = []
-    writer.set_trace_callback(said.append)
-    reader.execute("BEGIN")
-    reader.execute("SELECT count(*) FROM blobs").fetchall()
+    said = heard(writer)
+    begin_to_read(reader)
     logged = 0
     for _ in range(200):
         writer.execute("INSERT INTO blobs VALUES (zeroblob(?))", (PAGE_BYTES,))
         checkpoint.run_if_due(hurried=True, urgent=urgent)
-        ahead.wait()
+        wait_for(ahead)
         if any("PASSIVE" in each for each in said):
             break
         logged, _ = log_of(writer)
@@ -201,13 +193,32 @@ def test_what_stands_in_the_way_ahead_is_met_under_the_lock(file: Path, writer: 
     checkpoint = Checkpoint(writer, LIMIT_PAGES * PAGE_BYTES, ahead)
     write(writer, checkpoint, LIMIT_PAGES)
     for _ in range(5):
-        ahead.wait()
+        wait_for(ahead)
         write(writer, checkpoint, 1)
         if (log := log_of(writer))[1]:
             break
     logged, copied = log
     assert copied == logged > 0
     ahead.close()
+
+
+def heard(connection: SqliteConnection) -> list[str]:
+    """Return the list of the statements that run from now on."""
+    said: list[str] = []
+    connection.set_trace_callback(said.append)
+    return said
+
+
+def begin_to_read(reader: SqliteConnection) -> None:
+    """Begin a transaction that reads the log as it is now."""
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM blobs").fetchall()
+
+
+def wait_for(ahead: Ahead) -> None:
+    """Wait until what is begun is copied."""
+    if ahead._begun is not None:
+        ahead._begun.result()
 
 
 def log_of(connection: SqliteConnection) -> tuple[int, int]:
@@ -227,7 +238,7 @@ def test_a_flood_of_what_is_urgent_lets_the_log_grow_no_further(tmp_path: Path) 
         with writer.turn(FOR_EVER_S, urgent=lambda: True):
             writer.connection.execute("INSERT INTO blobs VALUES (zeroblob(?))", (PAGE_BYTES,))
         assert writer._ahead is not None
-        writer._ahead.wait()
+        wait_for(writer._ahead)
         longest = max(longest, log_of(writer.connection)[0])
     assert longest < 10 * LIMIT_PAGES
     writer.close()

@@ -34,12 +34,12 @@ async def accepted(store: Store, *days: float) -> list[NotificationId]:
 
 
 async def rows(store: Store, sql: str) -> list[tuple[bytes, int]]:
-    """What the store answers."""
+    """Return what the store answers."""
     return await store.database.read(lambda connection: connection.execute(sql).fetchall())
 
 
 async def misplaced(store: Store) -> list[bytes]:
-    """The rows that are in a slice that is not their ids'."""
+    """Return the rows that are in a slice that is not their ids'."""
     slices = [(row[0], row[1]) for row in await rows(store, _SLICES)]
     belongs = {each: [number for first, number in slices if first <= each][-1] for each, _ in await rows(store, _ROWS)}
     return [each for each, number in await rows(store, _ROWS) if belongs[each] != number]

@@ -86,7 +86,7 @@ OF_ONE_USER = {
     "what of a user is final",
     "what of a user is to be deleted",
 }
-"""What walks the slices of the history, in their order."""
+"""The statements that walk the slices of the history, in their order."""
 
 
 @shows("S1-61", "S3-69")

@@ -1,4 +1,4 @@
-"""What is released waits in memory: a bounded number of each lane, no lane behind another, and all of it is found."""
+"""Released work waits in memory: a bounded number of each lane, no lane behind another, and all of it is found."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_an_app_that_fills_the_memory_of_a_lane_holds_up_no_other(
 async def test_what_is_due_behind_pages_of_what_is_in_hand_is_found_in_its_order(
     tmp_path: Path, open_at: OpenStore, monkeypatch: pytest.MonkeyPatch, lane: Lane
 ) -> None:
-    """Of eleven notifications and as many retries, more than a first page and two further ones, with some in hand."""
+    """Eleven notifications and as many retries are more than a first page and two further ones, with some in hand."""
     for module in (due_pages, promote):
         monkeypatch.setattr(module, "FIRST", 3)
     monkeypatch.setattr(promote, "_PAGE", 2)

@@ -48,7 +48,7 @@ async def test_the_index_holds_what_waits_and_nothing_else(tmp_path: Path, open_
 async def test_the_index_of_what_can_be_replaced_holds_what_is_open_and_has_a_key(
     tmp_path: Path, open_at: OpenStore
 ) -> None:
-    """Of 30 notifications every third has a collapse key; all but the last six are sent."""
+    """Every third of 30 notifications has a collapse key; all but the last six are sent."""
     store = await open_at(tmp_path / "waypost.db")
     now = WallClock().now()
     keys = [None, None, "score"] * 10

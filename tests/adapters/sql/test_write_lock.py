@@ -117,7 +117,7 @@ def test_who_just_was_urgent_takes_its_turn(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_who_was_urgent_for_long_takes_its_turn_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What counts is when it gave the lock back: a slow disk lets nobody keep the others out."""
+    """The moment counts at which it gave the lock back: a slow disk lets nobody keep the others out."""
     urgent, waiting = WriteLock(tmp_path), WriteLock(tmp_path)
     now_s = 1_000.0
     monkeypatch.setattr(time, "monotonic", lambda: now_s)

@@ -71,7 +71,7 @@ def test_heads_may_come_before_all_bodies(status: int, kind: str) -> None:
 
 
 def test_what_follows_an_answer_that_is_not_plain_is_plain_again() -> None:
-    """Of an answer in two pieces those alone are taken one by one."""
+    """The pieces of an answer in two alone are taken one by one."""
     connection = asked()
     sink = OneByOne(connection, takes_plain=True)
     reader = FrameReader(sink)

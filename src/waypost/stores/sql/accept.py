@@ -43,7 +43,7 @@ _INSERT = NotificationInsert(_COLUMNS, f"{'?, ' * 21}1", id_at=5)
 _INSERT_PLAIN = NotificationInsert(
     _COLUMNS, f"?, 'pending', 0, NULL, NULL, {'?, ' * 12}NULL, NULL, NULL, NULL, 1", id_at=1
 )
-"""Of what goes out now, to all devices, by the policy of its app, and replaces nothing: most of all; it binds less."""
+"""The insert of most: what goes out now, to all devices, by its app's policy, and replaces nothing; it binds less."""
 _PLAIN_WIDTH = 12
 _WITHOUT_REST = (None, None, None, None)
 

@@ -48,11 +48,6 @@ class Ahead:
         """Begin to copy."""
         self._begun = self._thread.submit(self._copy)
 
-    def wait(self) -> None:
-        """Return when what is begun is done."""
-        if self._begun is not None:
-            self._begun.result()
-
     def is_at_work(self) -> bool:
         """Tell whether it still copies."""
         return self._begun is not None and not self._begun.done()

@@ -36,7 +36,7 @@ _LANES: Final = tuple(Lane)
 
 
 FirstPages = Mapping[Lane, tuple[list[Row], list[Row]]]
-"""Of each lane its notifications (due_at, shard, seq, id) and its receipts (due_at, shard, notification_id, n)."""
+"""The notifications (due_at, shard, seq, id) and the receipts (due_at, shard, notification_id, n) of each lane."""
 
 
 def first_pages(connection: Connection, leasing: Leasing, now: Instant, since: Instant) -> FirstPages:

@@ -22,7 +22,7 @@ from waypost.stores.sql.driver import Connection, Row
 from waypost.stores.sql.transaction import OperationKind, Transaction
 
 SLICES: Final = "history_slice CROSS JOIN notification INDEXED BY notification_history ON slice = number AND first < ?3"
-"""What stands after FROM to read a user's rows, of those with ``id < ?3``."""
+"""The tables from which a user's rows are read, of those with ``id < ?3``."""
 NEWEST_FIRST: Final = "ORDER BY first DESC, id DESC"
 OLDEST_FIRST: Final = "ORDER BY first, id"
 
