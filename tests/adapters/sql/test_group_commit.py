@@ -196,11 +196,3 @@ async def test_closing_writes_what_is_queued_and_refuses_what_comes_later(open_a
         store.database.commits.submit(INSERT, ("late", 1))
     assert refused.value.code is ErrorCode.SHUTTING_DOWN
     assert await _names(await open_at(tmp_path / "a.db")) == ["last"]
-
-
-async def test_the_log_is_copied_into_the_database_when_it_has_grown(open_at: OpenStore, tmp_path: Path) -> None:
-    store = await open_at(tmp_path / "a.db", checkpoint_bytes=64 * 4096)
-    for n in range(300):
-        await store.database.commits.submit(INSERT, (f"{n:04}" + "x" * 3000, n))
-    assert (tmp_path / "a.db-wal").stat().st_size < 2 * 64 * 4096 + 20 * 4096
-    assert len(await _names(store)) == 300
