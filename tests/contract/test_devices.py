@@ -339,6 +339,18 @@ async def test_a_use_moves_last_used_forward_and_never_back(registry: RegistryUn
     await registry.devices.touch([])
 
 
+async def test_many_uses_at_once_are_all_noted(registry: RegistryUnderTest) -> None:
+    """As many as a page of the journal may tell of are written in parts."""
+    await register(registry, called("first", "t1"))
+    await register(registry, called("last", "t2"))
+    at = later(registry.clock.now(), MINUTE_MS)
+    nobodys = [Use(APP, ANN, DeviceId(f"nobody-{n}"), at) for n in range(400)]
+    named = [Use(APP, ANN, DeviceId(name), at) for name in ("first", "last")]
+    await registry.devices.touch([named[0], *nobodys, named[1]])
+    devices = await registry.devices.of_user(APP, ANN)
+    assert {each.device_id: each.last_used_at for each in devices} == {"first": at, "last": at}
+
+
 async def test_a_walk_goes_by_pages_of_keys(registry: RegistryUnderTest) -> None:
     for user in ("a", "b", "c"):
         for name in ("x", "y"):

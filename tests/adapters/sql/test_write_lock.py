@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from waypost.stores.sql import write_lock as module
+from waypost.stores.sql.settings import SqlSettings
+from waypost.stores.sql.sqlite import SqliteEngine
 from waypost.stores.sql.write_lock import LockTimeout, WriteLock
 
 PATIENCE_S = 30.0
@@ -161,3 +164,17 @@ def _wait_for(file: int) -> None:
     while module._is_taken(file):
         fcntl.flock(file, fcntl.LOCK_UN)
         time.sleep(0.001)  # a lock does not tell when it is taken
+
+
+def test_who_writes_has_the_interpreter_back_soon_while_somebody_is_hurried(tmp_path: Path) -> None:
+    """And as late as ever when the lock is free again."""
+    writer = SqliteEngine(SqlSettings(url=f"sqlite:///{tmp_path}/a.db")).open_writer()
+    usual_s = sys.getswitchinterval()
+    with writer.turn(PATIENCE_S):
+        assert sys.getswitchinterval() == usual_s
+    with writer.turn(PATIENCE_S, urgent=_always):
+        pass
+    with writer.turn(PATIENCE_S):
+        assert sys.getswitchinterval() < usual_s
+    assert sys.getswitchinterval() == usual_s
+    writer.close()

@@ -51,7 +51,7 @@ class Settlements:
             if one.given_back:
                 self._pieces.give_back(one.notification.id, self._leasing())
         if written:
-            future = self._database.commits.submit(SETTLE_RECIPIENTS, self._pieces.to_write(written), 2 * len(written))
+            future = self._database.commits.submit(SETTLE_RECIPIENTS, self._pieces.to_write(written), _rows(written))
             future.add_done_callback(partial(self._recipients_written, written))
             await asyncio.shield(future)
 
@@ -86,9 +86,8 @@ class Settlements:
         if len(written) < len(settled):
             self._give_back(token, settled, withdrawn)
         if written:
-            rows = sum(len(one.changes) + 1 for one in written)
             kind = INTEND if any(intends(one) for one in written) else SETTLE
-            future = self._database.commits.submit(kind, written, rows)
+            future = self._database.commits.submit(kind, written, _rows(written))
             future.add_done_callback(partial(self._settled, token, written))
             result = await asyncio.shield(future)
             stale = result.stale
@@ -117,6 +116,11 @@ class Settlements:
     async def _close(self, orders: Sequence[TakeBack]) -> None:
         if orders:
             await asyncio.shield(self._database.commits.submit(CLOSE, orders, len(orders)))
+
+
+def _rows(settled: Sequence[Settled]) -> int:
+    """Count the rows that are written: a notification's, and one for each change."""
+    return sum(len(one.changes) + 1 for one in settled)
 
 
 def intends(settled: Settled) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -38,6 +39,10 @@ _MIGRATION_PATIENCE_S = 30.0
 _NAME = f"SQLite {dbapi.sqlite_version}"
 
 
+_SWITCH_HURRIED_S = 0.000_05
+"""Seconds for which another thread keeps the interpreter from whoever writes, while somebody is hurried."""
+
+
 class SqliteWriter:
     """The connection that writes (fulfils engine.Writer)."""
 
@@ -55,7 +60,7 @@ class SqliteWriter:
     def turn(self, patience_s: float, *, urgent: Callable[[], bool] | None = None) -> Iterator[None]:
         """See Writer: the write lock; whoever holds it sees to the log."""
         try:
-            with self.lock.hold(patience_s, urgent=urgent):
+            with self.lock.hold(patience_s, urgent=urgent), _interpreter_soon(hurried=self.is_hurried()):
                 yield
                 self._checkpoint.run_if_due(hurried=self.is_hurried(), urgent=self.lock.was_urgent())
         except LockTimeout:
@@ -106,6 +111,18 @@ class SqliteWriter:
             self._ahead.close()
         self.connection.close()
         self.lock.close()
+
+
+@contextmanager
+def _interpreter_soon(*, hurried: bool) -> Iterator[None]:
+    """While somebody is *hurried*, let this thread have the interpreter back soon after each statement gave it away."""
+    usual_s = sys.getswitchinterval()
+    if hurried:
+        sys.setswitchinterval(_SWITCH_HURRIED_S)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual_s)
 
 
 class DataVersion(int):
