@@ -21,6 +21,12 @@ from waypost.stores.sql.write_lock import LockTimeout, WriteLock
 PATIENCE_S = 30.0
 
 
+@pytest.fixture
+def for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has the turn lets others pass however long the test takes to let them want to."""
+    monkeypatch.setattr(module, "_LET_PASS_S", PATIENCE_S)
+
+
 def _always() -> bool:
     return True
 
@@ -51,6 +57,7 @@ class _Writers:
             thread.join()
 
 
+@pytest.mark.usefixtures("for_long")
 def test_who_is_urgent_has_it_next_whoever_waited_first(tmp_path: Path) -> None:
     holder, writers = WriteLock(tmp_path), _Writers(tmp_path)
     with holder.hold(PATIENCE_S):
@@ -65,6 +72,7 @@ def test_who_is_urgent_has_it_next_whoever_waited_first(tmp_path: Path) -> None:
     holder.close()
 
 
+@pytest.mark.usefixtures("for_long")
 def test_who_becomes_urgent_while_it_waits_its_turn_has_it_next(tmp_path: Path) -> None:
     """Something critical came in meanwhile."""
     holder, writers = WriteLock(tmp_path), _Writers(tmp_path)
@@ -88,16 +96,16 @@ def test_who_becomes_urgent_while_it_waits_its_turn_has_it_next(tmp_path: Path) 
 
 def test_others_know_for_a_while_that_somebody_was_urgent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     urgent, other = WriteLock(tmp_path), WriteLock(tmp_path)
+    now_s = 1_000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
     assert not other.is_hurried()
     with urgent.hold(PATIENCE_S):
         assert not other.is_hurried()
     with urgent.hold(PATIENCE_S, urgent=_always):
         assert urgent.is_hurried()
-    soon_s = time.monotonic() + 0.02
-    monkeypatch.setattr(time, "monotonic", lambda: soon_s)
+    now_s += 0.02
     assert other.is_hurried()
-    later_s = soon_s + module.HURRIED_S
-    monkeypatch.setattr(time, "monotonic", lambda: later_s)
+    now_s += module.HURRIED_S
     assert not other.is_hurried()
     for lock in (urgent, other):
         lock.close()
