@@ -29,7 +29,7 @@ from waypost.ports.work import Work
 
 TABLE = "killed between every two steps"
 MOST_STEPS = 200
-PATIENCE_S = 30
+PATIENCE_S = 120
 ON_POSTGRES = ("accept", "settle part", pytest.param("fallback", marks=pytest.mark.long))
 
 

@@ -187,8 +187,22 @@ class Service:
         records = [json.loads(line) for line in lines if line.startswith("{")]
         return [record for record in records if not events or record.get("event") in events]
 
-    async def ask(self, method: str, path: str, body: Any = None, *, anew: bool = False) -> tuple[int, Json]:
-        """One call of the API, over a kept connection or *anew*: status and body."""
+    async def ask(
+        self, method: str, path: str, body: Any = None, *, anew: bool = False, once: bool = False
+    ) -> tuple[int, Json]:
+        """One call of the API, over a kept connection or *anew*: status and body.
+
+        Unless it is said *once*, it is said again where the store is busy, as callers are asked to: a slow disk may
+        hold up any write for longer than it may wait, and nothing is kept then.
+        """
+        ends_s = time.monotonic() + DEADLINE_S
+        while True:
+            status, said = await self._asked(method, path, body, anew)
+            if once or (status, said.get("code")) != (503, "storage_busy") or time.monotonic() > ends_s:
+                return status, said
+            await asyncio.sleep(POLL_S)  # much shorter than it was told
+
+    async def _asked(self, method: str, path: str, body: Any, anew: bool) -> tuple[int, Json]:
         request = aiohttp.request if anew else self._session.request
         headers = {"authorization": f"Bearer {self.key}"}
         async with request(method, self.url + path, json=body, headers=headers) as answer:

@@ -40,7 +40,7 @@ async def test_a_worker_frozen_inside_a_write_holds_nobody_up_for_long(
         await load.grown(100)
         frozen, before = await _freeze_inside_a_write(service)
         began_s = time.monotonic()
-        status, answer = await service.ask("POST", "/v1/notifications", load.compose(), anew=True)
+        status, answer = await service.ask("POST", "/v1/notifications", load.compose(), anew=True, once=True)
         assert (status, answer["code"]) == (503, "storage_busy")
         await until(lambda: _logged(service, "worker.died", frozen), "the frozen worker is killed")
         silence_s = time.monotonic() - began_s

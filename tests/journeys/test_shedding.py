@@ -59,7 +59,7 @@ class _Callers:
 
     async def _refusal_of(self, items: list[Json]) -> str | None:
         """Submit once; the code, where it was not accepted: `storage_away` is in doubt, and a repeat finds out."""
-        status, answer = await self.service.ask("POST", "/v1/notifications/batch", {"notifications": items})
+        status, answer = await self.service.ask("POST", "/v1/notifications/batch", {"notifications": items}, once=True)
         if status == 503:
             assert answer["code"] in {"storage_busy", "storage_away"}
             assert 1 <= answer["retry_after"] <= 4

@@ -168,7 +168,7 @@ async def _in_flight(service: Service, rng: random.Random, latency_ms: int = LAT
 async def _refused(service: Service, load: Load) -> str | None:
     """The code with which the next notification is refused; one that is accepted is kept in the ledger."""
     body = load.compose(scheduled_at=None)
-    status, answer = await service.ask("POST", "/v1/notifications", body)
+    status, answer = await service.ask("POST", "/v1/notifications", body, once=True)
     if status == 202:
         load.ledger.note(answer, body, load.tokens_of(body["user_id"]))
         return None

@@ -32,5 +32,5 @@ async def lab(settings: LabSettings) -> AsyncIterator[Lab]:
 @pytest_asyncio.fixture
 async def senders(lab: Lab) -> AsyncIterator[Senders]:
     context = ssl.create_default_context(cafile=lab.settings.directory / "ca.pem")
-    async with httpx.AsyncClient(http2=True, verify=context, timeout=10) as client:
+    async with httpx.AsyncClient(http2=True, verify=context, timeout=60) as client:
         yield Senders(client, lab.urls, lab.settings.directory)
