@@ -30,7 +30,7 @@ from tests.shows import shows
 SERVICE = Service()
 asyncio.run(SERVICE.add_keys())
 load_all_checks()
-schema = schemathesis.openapi.from_asgi("/openapi.json", SERVICE.app)
+schema = schemathesis.openapi.from_asgi("/openapi.json", SERVICE.app, timeout=60)
 INNER = {f"#/components/schemas/{name}" for name in ("Submission", "BulkSubmission", "BulkMessage")}
 HOLDERS = ("Batch", "SubmittedSchedule", "SubmittedSeriesStep", "CampaignSubmission")
 TITLE_ALONE = {

@@ -17,7 +17,7 @@ Schemas = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def schemas() -> Schemas:
-    document = schemathesis.openapi.from_asgi("/openapi.json", Service().app).raw_schema
+    document = schemathesis.openapi.from_asgi("/openapi.json", Service().app, timeout=60).raw_schema
     found: Schemas = document["components"]["schemas"]
     return found
 
