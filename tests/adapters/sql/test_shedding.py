@@ -73,9 +73,9 @@ async def _service(slow: SlowStore) -> Service:
 
 
 async def _taken(client: httpx.AsyncClient, said: dict[str, Any]) -> int:
-    """Submit until nobody says that the store is busy: one accept may take more than may be waited."""
+    """Submit until nobody says that the store is busy, or away: on a slow disk one accept may take more than may be."""
     while (answer := await client.post("/v1/notifications", json=said)).status_code == 503:
-        assert answer.json()["code"] == "storage_busy"
+        assert answer.json()["code"] in ("storage_busy", "storage_away")
     return answer.status_code
 
 
@@ -111,4 +111,4 @@ async def test_outcomes_that_wait_shed_submissions(slow: SlowStore) -> None:
         assert (Metric.SHED, {"app": "demo", "cause": "outcomes"}) in service.telemetry.counts
         slow.end.set()
         await future
-        assert await _taken(client, shown()) == 202
+        assert await _taken(client, shown()) in (200, 202)
