@@ -1,11 +1,16 @@
-"""The Huffman code of header strings, decoded a byte at a time (RFC 7541, section 5.2 and appendix B).
+"""The Huffman code of header strings, decoded by zlib or a byte at a time (RFC 7541, section 5.2 and appendix B).
 
 The code of the appendix is canonical: among codes of one length a larger symbol has a larger code, and a longer code
-continues after all shorter ones. So the lengths alone give the code. The decoder is an automaton over whole bytes whose
-states are the inner nodes of the code tree. A state's row says for each byte which row is next and which symbols are
-complete by then; it is worked out when a string first needs it.
+continues after all shorter ones. So the lengths alone give the code, and DEFLATE (RFC 1951, section 3.2.2) gives it the
+same way: a block may bring the lengths of its code, up to 15 bits. That is enough for all that is printed but a
+backslash; what remains, fifteen ones, is then the end of the block, and begins all longer codes.
+
+Whatever zlib does not take for a whole string is left to an automaton over whole bytes, whose states are the inner
+nodes of the code tree. A state's row says for each byte which row is next and which symbols are complete by then; it is
+worked out when a string first needs it.
 """
 
+import zlib
 from typing import Final
 
 _END: Final = 256
@@ -88,8 +93,50 @@ def _step(node: int, symbols: bytes, bit: int) -> tuple[int, bytes]:
     return (_FAILED, symbols) if ~child == _END else (0, symbols + bytes([~child]))
 
 
+def _block_head() -> bytes:
+    """Build the start of a DEFLATE block whose codes are those of up to 15 bits; an empty block fills its last byte."""
+    lengths = [bits if bits <= _LONGEST_IN_DEFLATE else 0 for bits in CODE_LENGTHS[:_END]] + [_LONGEST_IN_DEFLATE]
+    empty = "0100000000"  # not the last, of the fixed code, its end
+    counts = "10100000100001111"  # the last, of its own code: 257 lengths, 2 of distances, 19 of lengths
+    # Lengths are given in a code of their own: four bits for each from 0 to 15, none for repetitions, which come first.
+    code_of_lengths = 3 * "000" + 16 * "001"
+    bits = empty + counts + code_of_lengths + "".join([f"{length:04b}" for length in [*lengths, 0, 0]])
+    return int(bits[::-1], 2).to_bytes(len(bits) // 8, "little")
+
+
+def _begun() -> "zlib._Decompress":
+    """Begin to read a block: each string is read by a copy."""
+    block = zlib.decompressobj(-zlib.MAX_WBITS)
+    block.decompress(_block_head())
+    return block
+
+
+_LONGEST_IN_DEFLATE: Final = 15
+_BEGUN: Final = _begun()
+# DEFLATE takes the bits of a byte from the last to the first.
+_MIRRORED: Final = bytes([int(f"{byte:08b}"[::-1], 2) for byte in range(256)])
+# With up to seven ones of padding before it the end of a block; not if a single bit of it ends a symbol.
+_FIFTEEN_ONES: Final = b"\xff\xfe"
+# With less room than the longest match of DEFLATE zlib goes symbol by symbol on a slower way.
+_ROOM_BYTES: Final = 300
+# To begin costs as much as so many bytes in the automaton.
+_WORTH_BYTES: Final = 16
+
+
 def decode(coded: bytes) -> bytes:
     """Decode the string that *coded* stands for; HuffmanError if it holds the end mark or is padded wrongly."""
+    if len(coded) >= _WORTH_BYTES:
+        block = _BEGUN.copy()
+        text = block.decompress((coded + _FIFTEEN_ONES).translate(_MIRRORED), 2 * len(coded) + _ROOM_BYTES)
+        # What is left behind the end is the padding and a bit: less than a whole byte, or one where seven ones pad.
+        left = len(block.unused_data)
+        if block.eof and (left == 0 or (left == 1 and coded[-1] != 0xFF)):
+            return text
+    return decode_by_bytes(coded)
+
+
+def decode_by_bytes(coded: bytes) -> bytes:
+    """Decode any string, as `decode` does."""
     while True:
         row = _ROWS[0]
         symbols: list[bytes] = []

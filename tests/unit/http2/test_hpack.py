@@ -1,15 +1,18 @@
 """Header blocks, against the `hpack` library as an independent judge."""
 
+from collections.abc import Callable
+
 import hpack
 import pytest
-from hpack.huffman_constants import REQUEST_CODES_LENGTH
+from hpack.huffman import HuffmanEncoder
+from hpack.huffman_constants import REQUEST_CODES, REQUEST_CODES_LENGTH
 from hpack.table import HeaderTable
 from hypothesis import given
 from hypothesis import strategies as st
 
 from waypost.http2.frames import COMPRESSION_ERROR, ConnectionFault
 from waypost.http2.hpack import STATIC_TABLE, HeaderDecoder, HeaderListTooLarge, decode_headers, encode_headers
-from waypost.http2.huffman import CODE_LENGTHS
+from waypost.http2.huffman import CODE_LENGTHS, HuffmanError, decode, decode_by_bytes
 
 NO_LIMIT = 1 << 30
 NAMES = st.one_of(
@@ -17,6 +20,8 @@ NAMES = st.one_of(
 )
 VALUES = st.one_of(st.sampled_from([field[1] for field in STATIC_TABLE]), st.binary(max_size=300))
 FIELDS = st.lists(st.tuples(NAMES, VALUES), max_size=12)
+# Long enough for zlib, with symbols whose codes are too long for it.
+PRINTED = st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=26, max_size=60).map(str.encode)
 # What servers say again and again, so that they refer to it, and enough of it to push the oldest out.
 REPEATED = st.lists(
     st.tuples(
@@ -36,6 +41,14 @@ def judge(table_size: int = 0) -> hpack.Encoder:
     encoder = hpack.Encoder()
     encoder.header_table_size = table_size
     return encoder
+
+
+def read(decoder: Callable[[bytes], bytes], coded: bytes) -> bytes | None:
+    """What *decoder* reads; None where it refuses."""
+    try:
+        return decoder(coded)
+    except HuffmanError:
+        return None
 
 
 def test_the_static_table_and_the_huffman_code_are_those_of_the_rfc() -> None:
@@ -100,6 +113,21 @@ def test_every_symbol_has_its_huffman_code() -> None:
     """Each of the 256 at every offset of bits."""
     text = b"".join([b"0" * shift + bytes(range(256)) for shift in range(8)])
     assert decode_headers(judge().encode([(b"x-a", text)]), NO_LIMIT) == ((b"x-a", text),)
+
+
+@given(PRINTED, st.integers(0, 255), st.binary(max_size=5))
+def test_a_long_string_is_read_by_zlib_as_by_the_automaton(text: bytes, last: int, behind: bytes) -> None:
+    """Whole, with a last byte that pads it wrongly, and with what does not belong behind it."""
+    whole = HuffmanEncoder(REQUEST_CODES, list(REQUEST_CODES_LENGTH)).encode(text)
+    assert decode(whole) == text
+    for coded in (whole, whole[:-1], whole[:-1] + bytes([last]), whole + b"\xff", whole + behind):
+        assert read(decode, coded) == read(decode_by_bytes, coded)
+
+
+@given(st.binary(min_size=16, max_size=60))
+def test_any_long_string_is_read_by_zlib_as_by_the_automaton(coded: bytes) -> None:
+    """Most are no Huffman code."""
+    assert read(decode, coded) == read(decode_by_bytes, coded)
 
 
 def test_secrets_are_marked_never_to_be_indexed() -> None:
