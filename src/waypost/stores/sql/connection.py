@@ -9,10 +9,12 @@ from __future__ import annotations
 import ctypes
 import errno
 import importlib
+import itertools
 import os
 import pwd
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -86,7 +88,7 @@ DIALECT = Dialect(
 )
 _EVER = (1 << 63) - 1
 _LIST_SIZES = (1, 8, 64, 512)
-_ROWS_AT_ONCE = (64, 8)
+_ROWS_AT_ONCE = (256, 64, 16, 4)
 """The rows of one statement: a row then costs a third less than in a statement of its own."""
 
 
@@ -121,13 +123,12 @@ class SqliteConnection(dbapi.Connection):  # type: ignore[misc]  # one of two mo
             rows += self.execute(f"WITH asked (its) AS MATERIALIZED (VALUES {asked}) {each}", chunk).fetchall()
         return lambda: rows
 
-    def insert_all(self, insert: str, values: str, rows: Sequence[Row]) -> None:
-        """See Connection."""
+    def insert_all(self, insert: str, values: str, rows: Sequence[Row], alike: tuple[int, ...] = ()) -> None:
+        """See Connection: what is alike is bound once for a statement."""
         start = 0
         for count in _ROWS_AT_ONCE:
-            sql = insert + ",".join([values] * count) if len(rows) - start >= count else ""
             while len(rows) - start >= count:
-                self.execute(sql, list(chain.from_iterable(rows[start : start + count])))
+                self.execute(*_insertion(insert, values, rows[start : start + count], alike))
                 start += count
         if start < len(rows):
             self.executemany(insert + values, rows[start:])
@@ -154,6 +155,31 @@ class SqliteConnection(dbapi.Connection):  # type: ignore[misc]  # one of two mo
         """See Connection: nobody else writes meanwhile."""
         marks = ", ".join("?" * len(rows[0]))
         self.insert_all(f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ", f"({marks})", rows)  # noqa: S608 - names of ours
+
+
+def _insertion(insert: str, values: str, rows: Sequence[Row], alike: tuple[int, ...]) -> tuple[str, list[Any]]:
+    """Return the statement that inserts all of *rows*, and what it binds."""
+    columns = list(zip(*rows, strict=True)) if alike else []
+    if not columns or any(columns[n].count(columns[n][0]) < len(rows) for n in alike):
+        return _statement(insert, values, len(rows), ()), list(chain.from_iterable(rows))
+    others = [column for n, column in enumerate(columns) if n not in alike]
+    bound = [columns[n][0] for n in alike]
+    bound += chain.from_iterable(zip(*others, strict=True))
+    return _statement(insert, values, len(rows), alike), bound
+
+
+@lru_cache(maxsize=128)
+def _statement(insert: str, values: str, count: int, alike: tuple[int, ...]) -> str:
+    """Write the statement for *count* rows; the places that are *alike* come first in what it binds, once."""
+    if not alike:
+        return insert + ",".join([values] * count)
+    first, *parts = values.split("?")
+    numbers = itertools.count(len(alike) + 1)
+    each = [
+        first + "".join(f"?{alike.index(n) + 1 if n in alike else next(numbers)}{part}" for n, part in enumerate(parts))
+        for _ in range(count)
+    ]
+    return insert + ",".join(each)
 
 
 def _chunks(keys: Sequence[Any]) -> Iterator[list[Any]]:

@@ -93,8 +93,11 @@ class Connection(Protocol):
         """
         ...
 
-    def insert_all(self, insert: str, values: str, rows: Sequence[Row], /) -> None:
-        """Insert *rows*, many at once; *insert* ends with ``VALUES``, *values* is one row's."""
+    def insert_all(self, insert: str, values: str, rows: Sequence[Row], alike: tuple[int, ...] = ..., /) -> None:
+        """Insert *rows*, many at once; *insert* ends with ``VALUES``, *values* is one row's.
+
+        *alike* are the places in a row of what is mostly the same in all.
+        """
         ...
 
     def update_all(self, table: str, columns: Sequence[str], key: Sequence[str], rows: Sequence[Row], /) -> None:

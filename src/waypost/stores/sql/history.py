@@ -13,6 +13,7 @@ PostgreSQL, whose table is divided by month, has an index by user: ``statements.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Final
 
 from msgspec import Struct
@@ -30,6 +31,14 @@ SHORTEST: Final = 8192
 """Rows of a slice, at least: its part of the index is some hundred pages."""
 PARTS: Final = 256
 """The part of all rows that a slice may be at least, so that there are not many more slices than that."""
+
+_ALIKE: Final = frozenset(
+    {
+        *("slice", "status", "finished_at", "duplicate_of", "app", "caller", "lane", "kind", "urgency", "guarantee"),
+        *("ttl_ms", "retry_policy", "device_ids", "collapses"),
+    }
+)
+"""The columns that mostly are the same in all that is accepted together."""
 
 _CURRENT = "SELECT first, number, after_seq FROM history_slice ORDER BY first DESC LIMIT 1"
 _OLDEST = "SELECT min(seq) FROM notification"
@@ -65,7 +74,15 @@ class NotificationInsert(Struct, frozen=True):
             f"INSERT INTO notification (slice, {self.columns}) VALUES ",  # noqa: S608 - names of ours
             f"(?, {self.values})",
             [(number, *row) for number, row in zip(numbers, rows, strict=True)],
+            _places_alike(f"slice, {self.columns}", f"?, {self.values}"),
         )
+
+
+@cache
+def _places_alike(columns: str, values: str) -> tuple[int, ...]:
+    """Return the places, in what a row binds, of the columns that mostly are the same in all rows."""
+    bound = [name for name, value in zip(columns.split(", "), values.split(", "), strict=True) if value == "?"]
+    return tuple(n for n, name in enumerate(bound) if name in _ALIKE)
 
 
 def _open_if_due(connection: Connection, last: int) -> None:

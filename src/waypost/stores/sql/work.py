@@ -336,8 +336,12 @@ class SqlWork:
         mine = Leasing(self._shards.owned, self._shards.critical)
         if self._peers is None or len(mine.others) == len(mine.critical) == SHARDS:
             return
-        arrived = (item.notification for item in batch if isinstance(item, NewNotification))
-        lanes = {one.lane for one in arrived if shard_of(one.app, one.user_id) not in mine.of(one.lane)}
+        arrived = [item.notification for item in batch if isinstance(item, NewNotification)]
+        lanes = [
+            lane
+            for lane in {one.lane for one in arrived}
+            if any(one.lane is lane and shard_of(one.app, one.user_id) not in mine.of(lane) for one in arrived)
+        ]
         if lanes:
             self._peers.tell(WORK_TOPIC, ",".join(sorted(lanes)).encode())
 

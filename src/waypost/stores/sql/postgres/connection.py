@@ -216,7 +216,7 @@ class PostgresConnection:
         each = (f"SELECT {columns.format(table=table)} FROM {table} WHERE key = ANY(?1)" for table in tables)  # noqa: S608 - as above
         return self.execute(" UNION ALL ".join(each), (_LIST_OF[bytes](keys),)).fetchall
 
-    def insert_all(self, insert: str, values: str, rows: Sequence[Row]) -> None:
+    def insert_all(self, insert: str, values: str, rows: Sequence[Row], _alike: tuple[int, ...] = ()) -> None:
         """See Connection."""
         if not rows:
             return
