@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, assert_never
 
 import msgspec
@@ -12,10 +13,12 @@ from waypost.domain.content import TemplateUse
 from waypost.domain.dedup import said_hash, shown
 from waypost.domain.errors import Conflict, ErrorCode, Fault, InvalidRequest, Unavailable, WaypostError
 from waypost.domain.ids import NotificationId, format_id
+from waypost.domain.notification import lane_of
 from waypost.domain.status import NotificationStatus
 from waypost.domain.submission import IdempotencyKey, Submission
 from waypost.domain.time import Instant, from_datetime
 from waypost.entrypoints.decoding import checked
+from waypost.entrypoints.gathering import Gathering
 from waypost.pipeline.intake import Caller, Intake
 from waypost.ports.views import Views
 from waypost.ports.work import Acceptance, Accepted, Conflicting, Duplicate, InProgress, NotReplayable, Unwritten
@@ -26,6 +29,8 @@ BATCH_LIMIT = 1_000
 Id = Annotated[str, Meta(extra_json_schema={"format": "uuid"}, examples=["019c1234-5678-7abc-8def-0123456789ab"])]
 Hash = Annotated[str, Meta(description="The start of a SHA-256, in hex.", examples=["9f86d081884c7d65"])]
 
+Result = Acceptance | InvalidRequest
+"""What intake says to a submission."""
 _SCHEDULED, _PENDING = NotificationStatus.SCHEDULED, NotificationStatus.PENDING
 
 
@@ -61,6 +66,29 @@ async def submit(
 ) -> list[Submitted | WaypostError]:
     """Accept each submission; one answer each, in order. Unavailable where none is accepted, as ``Intake.submit``."""
     results = await intake.submit(caller, submissions) if submissions else []
+    return await _answers(intake, views, caller, submissions, results)
+
+
+async def submit_gathered(
+    intake: Intake, gathering: Gathering[Submission, Result], views: Views, caller: Caller, submission: Submission
+) -> Submitted | WaypostError:
+    """Accept one submission, as ``submit`` does; with those of its caller and lane that come in the same turn."""
+    if intake.tracing is not None:
+        return (await submit(intake, views, caller, [submission]))[0]
+    lane = lane_of(submission.kind, submission.urgency)
+    result = await gathering.submit(
+        submission,
+        (caller.app, caller.name, lane),
+        partial(intake.submit, caller),
+        partial(intake.has_room, caller.app, lane),
+    )
+    return (await _answers(intake, views, caller, [submission], [result]))[0]
+
+
+async def _answers(
+    intake: Intake, views: Views, caller: Caller, submissions: Sequence[Submission], results: Sequence[Result]
+) -> list[Submitted | WaypostError]:
+    """Answer each submission by what became of it."""
     firsts = [result.first_id for result in results if isinstance(result, Duplicate)]
     firsts += [
         result.id
@@ -74,7 +102,7 @@ async def submit(
 
 def _answer(
     submission: Submission,
-    result: Acceptance | InvalidRequest,
+    result: Result,
     statuses: dict[NotificationId, NotificationStatus],
     now: Instant,
 ) -> Submitted | WaypostError:

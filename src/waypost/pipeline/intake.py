@@ -118,7 +118,7 @@ class Intake(Struct, frozen=True):
         self, caller: Caller, submissions: Sequence[Submission], traces: Sequence[Trace | None] = ()
     ) -> list[Acceptance | InvalidRequest]:
         lanes = {lane_of(*each) for each in {(one.kind, one.urgency) for one in submissions}}
-        self.shed(caller.app, 1.0 if Lane.CRITICAL in lanes else _SHED_FROM)
+        self.shed(caller.app, _shed_from(lanes))
         self._refuse_if_full(caller.app, lanes)
         drafts = await self._drafts(caller, submissions)
         if traces:
@@ -188,6 +188,10 @@ class Intake(Struct, frozen=True):
         if newest:
             with suppress(Unavailable):
                 await self.work.amend([*newest.values()], self.clock.now())
+
+    def has_room(self, app: AppId, lane: Lane) -> bool:
+        """Tell whether a submission to *lane* would be looked at now, and not refused by how much waits already."""
+        return self.pressure().share < _shed_from([lane]) and self.backlog().full(lane, app) is None
 
     def _refuse_if_full(self, app: AppId, lanes: Collection[Lane]) -> None:
         backlog = self.backlog()
@@ -330,6 +334,11 @@ class Intake(Struct, frozen=True):
             self.telemetry.count(Metric.DEDUPLICATED, repeated, app=app)
         for lane, n in refused.items():
             self.refused(app, lane, n)
+
+
+def _shed_from(lanes: Collection[Lane]) -> float:
+    """Return the pressure from which submissions of *lanes* are refused."""
+    return 1.0 if Lane.CRITICAL in lanes else _SHED_FROM
 
 
 def _traced(made: Draft | InvalidRequest, trace: Trace | None) -> Draft | InvalidRequest:

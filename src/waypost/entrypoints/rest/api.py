@@ -9,15 +9,18 @@ from litestar import Request
 from litestar.datastructures import State
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
-from msgspec import Struct
+from msgspec import Struct, field
 
 from waypost.domain.channel import Channel
 from waypost.domain.credential import CredentialId
 from waypost.domain.device import Platform, RegistrationCheck
 from waypost.domain.ids import AppId
+from waypost.domain.submission import Submission
 from waypost.entrypoints.callers import Authenticator
+from waypost.entrypoints.gathering import Gathering
 from waypost.entrypoints.limits import EntrypointLimits
 from waypost.entrypoints.rest.settings import RestSettings
+from waypost.entrypoints.submitting import Result
 from waypost.pipeline.bulk_intake import BulkIntake
 from waypost.pipeline.explain import Explain
 from waypost.pipeline.feed import Reading
@@ -97,6 +100,8 @@ class Api(Struct, frozen=True):
     """Reads what the provider of each credential posts of what became of messages."""
     canonical: Mapping[Platform, Callable[[str], str]] = {}
     """Brings an address of a platform into its channel's own form."""
+    gathering: Gathering[Submission, Result] = field(default_factory=Gathering)
+    """The place where single submissions wait for others of the same turn of the event loop."""
     device_checks: Mapping[AppId, Mapping[Platform, RegistrationCheck]] = {}
     """The checks for what the channel of each platform could never send to, in each app."""
 

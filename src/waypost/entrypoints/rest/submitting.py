@@ -14,7 +14,7 @@ from waypost.entrypoints.decoding import decode
 from waypost.entrypoints.rest.api import Api
 from waypost.entrypoints.rest.bodies import Batch, RawBatch
 from waypost.entrypoints.rest.problems import Problem, problem_of
-from waypost.entrypoints.submitting import Submitted, placed, submit, with_key
+from waypost.entrypoints.submitting import Submitted, placed, submit, submit_gathered, with_key
 from waypost.pipeline.intake import Caller
 
 
@@ -49,7 +49,7 @@ async def accept(api: Api, caller: Caller, header_key: str | None, submission: S
     """Accept *submission* under the key of the header, if there is one; whatever refuses it is raised."""
     if header_key is not None:
         submission = with_key(submission, header_key, "Idempotency-Key")
-    (answer,) = await submit(api.intake, api.views, caller, [submission])
+    answer = await submit_gathered(api.intake, api.gathering, api.views, caller, submission)
     if isinstance(answer, WaypostError):
         raise answer
     return answer
