@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import httpx
@@ -136,6 +137,31 @@ async def test_a_batch_has_1_to_1000_items(count: int) -> None:
         answer = await client.post("/v1/notifications/batch", json={"notifications": items})
         assert code_of(answer) == "invalid_request"
         assert not await service.accepted()
+
+
+async def test_what_comes_at_one_moment_is_answered_one_by_one() -> None:
+    """They are taken in together, and each is answered as if it had come alone: new, repeated, refused."""
+    async with served() as (service, client):
+        assert (await client.post("/v1/notifications", json=shown("user-0"))).status_code == 202  # the key is known now
+        one, other = shown(title="One", idempotency_key="k"), shown(title="Other", idempotency_key="k")
+        said = [one, shown("user-2"), other, shown("user-3", title=""), one, shown("user-2"), shown(urgency="critical")]
+        answers = await asyncio.gather(*(client.post("/v1/notifications", json=each) for each in said))
+        assert [each.status_code for each in answers] == [202, 202, 409, 400, 200, 200, 202]
+        ids = [answers[n].json()["id"] for n in (0, 4, 1, 5, 6)]
+        assert (ids[0], ids[2]) == (ids[1], ids[3])
+        assert len(set(ids)) == 3
+        users = {each.user_id for each in await service.accepted()}
+        assert users == {"user-0", "user-1", "user-2"}
+
+
+async def test_of_what_comes_at_one_moment_all_is_refused_where_its_lane_is_full() -> None:
+    """Each by itself; what is in another lane is not."""
+    async with served() as (service, client):
+        service.backlog = Backlog(4, True, {(Lane.NORMAL, OTHER): 4})
+        said = [shown(), shown("user-2"), shown(urgency="high"), shown("user-3")]
+        answers = await asyncio.gather(*(client.post("/v1/notifications", json=each) for each in said))
+        assert [each.status_code for each in answers] == [429, 429, 202, 429]
+        assert {each.headers["retry-after"] for each in answers if each.status_code == 429} == {"5"}
 
 
 async def test_a_full_backlog_is_429_and_nothing_is_written() -> None:
