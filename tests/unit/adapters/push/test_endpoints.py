@@ -79,6 +79,9 @@ def test_the_apis_of_other_providers_are_no_push_services(url: str, allowed: tup
         "https://127.0.0.1/x",
         "https://[::1]/x",
         "https://fcm.googleapis.com/x#fragment",
+        "http\u017f://fcm.googleapis.com/x",  # a long s, which is an s in another case
+        "https://\u212a.push.apple.com/x",  # a Kelvin sign, which is a k
+        "https://fcm.googleapis.com/wp/\u212a",
         "https://fcm.googleapis.com/x y",
         "https://fcm.googleapis.com/x\r\nh: v",
         "https://fcm.googleapis.com/ü",
