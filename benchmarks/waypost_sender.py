@@ -13,7 +13,7 @@ from typing import Any
 
 import uvloop
 
-from benchmarks.deliveries import delivery, notification
+from benchmarks.deliveries import device, first_attempts
 from waypost.bench.registry import APP
 from waypost.bootstrap.interpreter import share_the_interpreter
 from waypost.channels.apns.sender import ApnsSender
@@ -24,7 +24,7 @@ from waypost.channels.webpush.sender import WebPushSender
 from waypost.channels.webpush.settings import WebPushSettings
 from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
-from waypost.domain.device import SubscriptionKeys
+from waypost.domain.device import Device, SubscriptionKeys
 from waypost.domain.ids import AppId
 from waypost.domain.outcome import Outcome, Taken
 from waypost.ports.sender import Sender
@@ -62,12 +62,13 @@ def _sender(channel: str, wanted: dict[str, Any]) -> Sender:
             return WebPushSender(CredentialId.of(AppId(APP), "webpush"), push, clock=clock, telemetry=telemetry)
 
 
-def _delivery(n: int, channel: str, wanted: dict[str, Any]) -> Delivery:
-    if channel != "webpush":
-        platform = "ios" if channel == "apns" else "android"
-        return delivery(notification(n), 0, channel, platform, wanted["tokens"][n % len(wanted["tokens"])])
-    endpoint, keys = wanted["subscriptions"][n % len(wanted["subscriptions"])]
-    return delivery(notification(n), 0, channel, "web", endpoint, keys)
+def _devices(channel: str, wanted: dict[str, Any]) -> list[Device]:
+    """Make the devices ahead, as the others read their tokens."""
+    if channel == "webpush":
+        subscriptions = [_subscription(each) for each in wanted["subscriptions"]]
+        return [device(n, "web", endpoint, keys) for n, (endpoint, keys) in enumerate(subscriptions)]
+    platform = "ios" if channel == "apns" else "android"
+    return [device(n, platform, token) for n, token in enumerate(wanted["tokens"])]
 
 
 def _subscription(named: dict[str, Any]) -> tuple[str, SubscriptionKeys]:
@@ -76,15 +77,16 @@ def _subscription(named: dict[str, Any]) -> tuple[str, SubscriptionKeys]:
     return named["endpoint"], SubscriptionKeys(point, auth)
 
 
-async def _run(sender: Sender, channel: str, wanted: dict[str, Any], first: int, count: int) -> None:
+async def _run(sender: Sender, devices: list[Device], in_flight: int, first: int, count: int) -> None:
     """Keep so many in flight until all were taken."""
+    channel = sender.capabilities.channel
     done = asyncio.get_running_loop().create_future()
     begun = ended = 0
 
     def begin(many: int) -> None:
         nonlocal begun
         many = min(many, count - begun)
-        batch = [_delivery(first + begun + n, channel, wanted) for n in range(many)]
+        batch = first_attempts(channel, devices, first + begun, many)
         begun += many
         sender.send(batch, report)
 
@@ -98,19 +100,19 @@ async def _run(sender: Sender, channel: str, wanted: dict[str, Any], first: int,
         elif ended % BATCH == 0 and begun < count:
             begin(BATCH)
 
-    begin(wanted["in_flight"])
+    begin(in_flight)
     await done
 
 
 async def main(wanted: dict[str, Any], channel: str) -> None:
     """As drive.py does it for the others."""
-    wanted["subscriptions"] = [_subscription(each) for each in wanted["subscriptions"]]
+    devices, in_flight = _devices(channel, wanted), wanted["in_flight"]
     sender = _sender(channel, wanted)
     await sender.start()
     share_the_interpreter()  # as a worker does
-    await _run(sender, channel, wanted, 0, WARM_UP)
+    await _run(sender, devices, in_flight, 0, WARM_UP)
     before, started = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
-    await _run(sender, channel, wanted, WARM_UP, wanted["count"])
+    await _run(sender, devices, in_flight, WARM_UP, wanted["count"])
     seconds, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     print(json.dumps({"seconds": seconds, "cpu_s": spent}))
