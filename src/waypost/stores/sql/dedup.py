@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 
 from msgspec import Struct
 
@@ -81,7 +82,7 @@ class LookUp:
     """A question for keys, asked at once, so that where that is a round trip others go with it."""
 
     def __init__(self, connection: Connection, claims: Sequence[Claim], now: Instant, partitions: Partitions) -> None:
-        keys = [claim.key for claim in claims]
+        keys = sorted([claim.key for claim in claims])  # as they stand in the table: neighbours share a page
         self._until = max((claim.until for claim in claims), default=now)
         self._connection, self._keys, self._now, self._partitions = connection, keys, now, partitions
         self._open = connection.execute(_PARTITIONS, (now,)) if keys else None
@@ -130,6 +131,7 @@ def claim(transaction: Transaction, claims: Sequence[tuple[Claim, NotificationId
         return
     connection, now = transaction.connection, transaction.now
     rows = [(made.key, made.kind._value_, first_id, made.body_hash, made.until) for made, first_id in claims]
+    rows.sort(key=itemgetter(0))
     for number in partitions.of(now, has_other_writers=connection.dialect.has_other_writers):
         _make(connection, number, max(row[-1] for row in rows), partitions.until)
         connection.claim_all(f"dedup_{number}", _COLUMNS, rows, now)
