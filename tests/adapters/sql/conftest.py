@@ -35,8 +35,8 @@ class WallClock:
 
 
 def settings_of(database: Path, **changes: float) -> SqlSettings:
-    """Settings with a small reserve."""
-    return SqlSettings(f"sqlite:///{database}", **({"reserve_bytes": 1 << 16} | changes))  # type: ignore[arg-type]  # named in tests
+    """Settings with a small reserve, by which no write is refused because the disk is slow."""
+    return SqlSettings(f"sqlite:///{database}", **({"reserve_bytes": 1 << 16, "lock_timeout_s": 60.0} | changes))  # type: ignore[arg-type]  # named in tests
 
 
 @pytest_asyncio.fixture
