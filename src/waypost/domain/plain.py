@@ -31,6 +31,11 @@ _special = attrgetter(*SPECIAL)
 _UNSAID = _special(Submission())
 
 
+def is_alone(submission: Submission) -> bool:
+    """Tell whether it needs reads or writes of its own before it is answered, for which no other is to wait."""
+    return submission.user_id is None or submission.collapse_key is not None or _special(submission) != _UNSAID
+
+
 class Checks(Struct, frozen=True):
     """The checks of an app, sorted by what they look at in plain content."""
 

@@ -11,7 +11,7 @@ Said = TypeVar("Said")
 Answer = TypeVar("Answer")
 
 MOST: Final = 100
-"""The most that are submitted together: whoever is urgent waits for no longer commit than a batch makes."""
+"""The most that are submitted together: they are one operation of a commit, for which whoever is urgent may wait."""
 
 _Submit = Callable[[Sequence[Said]], Coroutine[Any, Any, Sequence[Answer]]]
 
@@ -31,7 +31,7 @@ class Gathering(Generic[Said, Answer]):
         """Have *submit* answer *said*, with all of the turn for which *alike* is the same.
 
         Where they *may not share*, each is submitted by itself. What is submitted together goes on when one of those
-        who wait for it is cancelled.
+        who wait for it is cancelled; an error of *submit* is raised for all of them.
         """
         loop = asyncio.get_running_loop()
         others = self._waiting.get(alike)
@@ -43,13 +43,14 @@ class Gathering(Generic[Said, Answer]):
         others = self._waiting[alike] = []
         try:
             await asyncio.sleep(0)
-        except asyncio.CancelledError:
+            shares = bool(others) and may_share()
+        except BaseException:
             _let_go(others)
             raise
         finally:
             if self._waiting.get(alike) is others:
                 del self._waiting[alike]
-        if not others or not may_share():
+        if not shares:
             _let_go(others)
             return (await submit([said]))[0]
         return (await asyncio.shield(self._begin(submit([said, *(each for each, _ in others)]), others)))[0]

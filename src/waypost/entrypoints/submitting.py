@@ -14,6 +14,7 @@ from waypost.domain.dedup import said_hash, shown
 from waypost.domain.errors import Conflict, ErrorCode, Fault, InvalidRequest, Unavailable, WaypostError
 from waypost.domain.ids import NotificationId, format_id
 from waypost.domain.notification import lane_of
+from waypost.domain.plain import is_alone
 from waypost.domain.status import NotificationStatus
 from waypost.domain.submission import IdempotencyKey, Submission
 from waypost.domain.time import Instant, from_datetime
@@ -72,13 +73,16 @@ async def submit(
 async def submit_gathered(
     intake: Intake, gathering: Gathering[Submission, Result], views: Views, caller: Caller, submission: Submission
 ) -> Submitted | WaypostError:
-    """Accept one submission, as ``submit`` does; with those of its caller and lane that come in the same turn."""
-    if intake.tracing is not None:
+    """Accept one submission, as ``submit`` does; with those of its caller and lane that come in the same turn.
+
+    Those with an idempotency key and those without are apart: where keys cannot be looked up the latter are accepted.
+    """
+    if intake.tracing is not None or is_alone(submission):
         return (await submit(intake, views, caller, [submission]))[0]
     lane = lane_of(submission.kind, submission.urgency)
     result = await gathering.submit(
         submission,
-        (caller.app, caller.name, lane),
+        (caller.app, caller.name, lane, submission.idempotency_key is None),
         partial(intake.submit, caller),
         partial(intake.has_room, caller.app, lane),
     )

@@ -106,12 +106,14 @@ def _block_head() -> bytes:
 
 def _begun() -> "zlib._Decompress":
     """Begin to read a block: each string is read by a copy."""
-    block = zlib.decompressobj(-zlib.MAX_WBITS)
+    block = zlib.decompressobj(_SMALLEST_WINDOW)
     block.decompress(_block_head())
     return block
 
 
 _LONGEST_IN_DEFLATE: Final = 15
+# In bits, less than 0 for a block alone. Nothing refers back, and a copy has its own window.
+_SMALLEST_WINDOW: Final = -9
 _BEGUN: Final = _begun()
 # DEFLATE takes the bits of a byte from the last to the first.
 _MIRRORED: Final = bytes([int(f"{byte:08b}"[::-1], 2) for byte in range(256)])

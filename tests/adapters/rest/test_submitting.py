@@ -154,6 +154,26 @@ async def test_what_comes_at_one_moment_is_answered_one_by_one() -> None:
         assert users == {"user-0", "user-1", "user-2"}
 
 
+async def test_who_needs_what_others_need_not_wait_for_is_taken_in_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor do keys that cannot be looked up refuse what has none."""
+    async with served() as (service, client):
+        together: list[list[str]] = []
+        accept = service.work.accept
+
+        async def noted(batch: Sequence[NewNotification]) -> Sequence[Acceptance]:
+            together.append([each.notification.content.title or "" for each in batch])
+            answers: Sequence[Acceptance] = await accept(batch)
+            return answers
+
+        monkeypatch.setattr(service.work, "accept", noted)
+        said = [shown(user, title="plain") for user in ("user-1", "user-2")]
+        said += [shown(user, title="keyed", idempotency_key=user) for user in ("user-3", "user-4")]
+        said += [shown(user, title="collapsing", collapse_key="k") for user in ("user-5", "user-6")]
+        answers = await asyncio.gather(*(client.post("/v1/notifications", json=each) for each in said))
+        assert {each.status_code for each in answers} == {202}
+        assert sorted(together) == [["collapsing"], ["collapsing"], ["keyed", "keyed"], ["plain", "plain"]]
+
+
 async def test_of_what_comes_at_one_moment_all_is_refused_where_its_lane_is_full() -> None:
     """Each by itself; what is in another lane is not."""
     async with served() as (service, client):

@@ -13,6 +13,7 @@ import itertools
 import os
 import pwd
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
@@ -90,6 +91,8 @@ _EVER = (1 << 63) - 1
 _LIST_SIZES = (1, 8, 64, 512)
 _ROWS_AT_ONCE = (256, 64, 16, 4)
 """The rows of one statement: a row then costs a third less than in a statement of its own."""
+_NUMBERED_BINDS_FAST = dbapi.__name__.startswith("pysqlite3") or sys.version_info < (3, 12)
+"""Whether places may have numbers: later the standard library looks each one up among all of them."""
 
 
 class SqliteConnection(dbapi.Connection):  # type: ignore[misc]  # one of two modules
@@ -159,7 +162,7 @@ class SqliteConnection(dbapi.Connection):  # type: ignore[misc]  # one of two mo
 
 def _insertion(insert: str, values: str, rows: Sequence[Row], alike: tuple[int, ...]) -> tuple[str, list[Any]]:
     """Return the statement that inserts all of *rows*, and what it binds."""
-    columns = list(zip(*rows, strict=True)) if alike else []
+    columns = list(zip(*rows, strict=True)) if alike and _NUMBERED_BINDS_FAST else []
     if not columns or any(columns[n].count(columns[n][0]) < len(rows) for n in alike):
         return _statement(insert, values, len(rows), ()), list(chain.from_iterable(rows))
     others = [column for n, column in enumerate(columns) if n not in alike]

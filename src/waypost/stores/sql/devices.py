@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -90,7 +91,9 @@ DELETE FROM device WHERE (app, user_id, device_id) IN (
 """
 _PURGED_AT_ONCE = 500
 _TOUCHED_AT_ONCE = 50
-"""The most devices in one operation: a page of the journal has thousands, and who is hurried waits for one."""
+"""The most devices in one operation: whoever is hurried waits for two of them at most."""
+_PARTS_TOGETHER = 4
+"""The most operations that wait for a commit: a page of the journal has thousands of uses, and outcomes come behind."""
 _ERASE = "DELETE FROM device WHERE app = ? AND user_id = ? AND registered_at <= ?"
 _TOUCH = """\
 UPDATE device SET last_used_at = ?4
@@ -165,7 +168,10 @@ class SqlDevices:
     async def touch(self, uses: Sequence[Use]) -> None:
         """See Devices."""
         parts = [uses[first : first + _TOUCHED_AT_ONCE] for first in range(0, len(uses), _TOUCHED_AT_ONCE)]
-        await asyncio.gather(*(self._database.commits.submit(_TOUCHING, part, rows=len(part)) for part in parts))
+        submit = partial(self._database.commits.submit, _TOUCHING)
+        for first in range(0, len(parts), _PARTS_TOGETHER):
+            together = parts[first : first + _PARTS_TOGETHER]
+            await asyncio.gather(*(submit(part, rows=len(part)) for part in together))
 
     async def erase(self, app: AppId, user_id: UserId, until: Instant) -> None:
         """See Devices."""

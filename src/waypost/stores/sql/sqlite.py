@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -41,6 +42,8 @@ _NAME = f"SQLite {dbapi.sqlite_version}"
 
 _SWITCH_HURRIED_S = 0.000_05
 """Seconds for which another thread keeps the interpreter from whoever writes, while somebody is hurried."""
+_SHORTENED = threading.Lock()
+"""Held by the one writer of the process that changed them: they are the whole interpreter's."""
 
 
 class SqliteWriter:
@@ -116,13 +119,16 @@ class SqliteWriter:
 @contextmanager
 def _interpreter_soon(*, hurried: bool) -> Iterator[None]:
     """While somebody is *hurried*, let this thread have the interpreter back soon after each statement gave it away."""
+    if not (hurried and _SHORTENED.acquire(blocking=False)):
+        yield
+        return
     usual_s = sys.getswitchinterval()
-    if hurried:
-        sys.setswitchinterval(_SWITCH_HURRIED_S)
+    sys.setswitchinterval(_SWITCH_HURRIED_S)
     try:
         yield
     finally:
         sys.setswitchinterval(usual_s)
+        _SHORTENED.release()
 
 
 class DataVersion(int):
