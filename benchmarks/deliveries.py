@@ -22,13 +22,13 @@ USER = UserId("user")
 
 
 def content(number: int) -> Content:
-    """A text of its own, as the load generator has it."""
+    """Make a content with a text of its own, as the load generator has it."""
     text = f"Number {number} was left at the front door."
     return Content(title="Your parcel is here", body=text, data={"mark": str(number)})
 
 
 def notification(number: int) -> Notification:
-    """One with a content of its own."""
+    """Make a notification with a content of its own."""
     now = _CLOCK.now()
     return Notification(
         id=_IDS.next(1)[0],
@@ -44,7 +44,7 @@ def notification(number: int) -> Notification:
 
 
 def device(n: int, platform: str, token: str, keys: SubscriptionKeys | None = None) -> Device:
-    """The *n*-th device of the user, registered just now."""
+    """Make the *n*-th device of the user, registered just now."""
     at = _CLOCK.now()
     return Device(
         app=AppId(APP),
@@ -60,7 +60,7 @@ def device(n: int, platform: str, token: str, keys: SubscriptionKeys | None = No
 
 
 def first_attempts(channel: str, devices: Sequence[Device], first: int, many: int) -> list[Delivery]:
-    """So many deliveries from number *first* on, each with a content of its own, to *devices* in turn.
+    """Make so many deliveries from number *first* on, each with a content of its own, to *devices* in turn.
 
     What a sender is given, and no more: no notification is made for it.
     """
@@ -79,5 +79,5 @@ def first_attempts(channel: str, devices: Sequence[Device], first: int, many: in
 
 
 def delivery(one: Notification, n: int, channel: str, platform: str, token: str, message: Message) -> Delivery:
-    """The first attempt of *one* to its *n*-th device, which shares *message* with others."""
+    """Make the first attempt of *one* to its *n*-th device, which shares *message* with others."""
     return delivery_of(one, n, CredentialId(one.app, Channel(channel)), device(n, platform, token), message)

@@ -14,16 +14,18 @@ MOST: Final = 100
 """The most that are submitted together: they are one operation of a commit, for which whoever is urgent may wait."""
 
 _Submit = Callable[[Sequence[Said]], Coroutine[Any, Any, Sequence[Answer]]]
+_Others = list[tuple[Said, asyncio.Future[Answer | None]]]
+"""The submissions beside the first of a gathering, and who waits for each; None: it is to be submitted by itself."""
 
 
 class Gathering(Generic[Said, Answer]):
     """A place where submissions wait for those that come in the same turn of the event loop."""
 
     def __init__(self) -> None:
-        self._waiting: dict[object, list[tuple[Said, asyncio.Future[Answer | None]]]] = {}
+        self._waiting: dict[object, _Others[Said, Answer]] = {}
         """The others of each gathering that has begun, by what is alike in all of it."""
         self._together: set[asyncio.Task[Sequence[Answer]]] = set()
-        """What is submitted together, and not answered yet."""
+        """The tasks of what is submitted together, and not answered yet."""
 
     async def submit(
         self, said: Said, alike: object, submit: _Submit[Said, Answer], may_share: Callable[[], bool]
@@ -58,7 +60,7 @@ class Gathering(Generic[Said, Answer]):
     def _begin(
         self,
         submitting: Coroutine[Any, Any, Sequence[Answer]],
-        others: Sequence[tuple[Said, asyncio.Future[Answer | None]]],
+        others: _Others[Said, Answer],
     ) -> asyncio.Task[Sequence[Answer]]:
         """Begin what goes on whoever is cancelled, and is told to *others*."""
         task = asyncio.create_task(submitting)
@@ -68,16 +70,14 @@ class Gathering(Generic[Said, Answer]):
         return task
 
 
-def _let_go(others: Sequence[tuple[Said, asyncio.Future[Answer | None]]]) -> None:
+def _let_go(others: _Others[Said, Answer]) -> None:
     """Let each of *others* be submitted by itself."""
     for _, waits in others:
         if not waits.done():
             waits.set_result(None)
 
 
-def _tell(
-    others: Sequence[tuple[Said, asyncio.Future[Answer | None]]], together: asyncio.Task[Sequence[Answer]]
-) -> None:
+def _tell(others: _Others[Said, Answer], together: asyncio.Task[Sequence[Answer]]) -> None:
     """Tell *others* what became of them."""
     failed = asyncio.CancelledError() if together.cancelled() else together.exception()
     answers = [None] * len(others) if failed is not None else together.result()[1:]

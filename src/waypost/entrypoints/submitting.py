@@ -31,7 +31,7 @@ Id = Annotated[str, Meta(extra_json_schema={"format": "uuid"}, examples=["019c12
 Hash = Annotated[str, Meta(description="The start of a SHA-256, in hex.", examples=["9f86d081884c7d65"])]
 
 Result = Acceptance | InvalidRequest
-"""What intake says to a submission."""
+"""The answer of intake to a submission."""
 _SCHEDULED, _PENDING = NotificationStatus.SCHEDULED, NotificationStatus.PENDING
 
 

@@ -157,6 +157,7 @@ async def test_what_comes_at_one_moment_is_answered_one_by_one() -> None:
 async def test_who_needs_what_others_need_not_wait_for_is_taken_in_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor do keys that cannot be looked up refuse what has none."""
     async with served() as (service, client):
+        assert (await client.post("/v1/notifications", json=shown("user-0"))).status_code == 202  # the key is known now
         together: list[list[str]] = []
         accept = service.work.accept
 

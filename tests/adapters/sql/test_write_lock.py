@@ -23,7 +23,7 @@ PATIENCE_S = 30.0
 
 @pytest.fixture
 def for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who has the turn lets others pass however long the test takes to let them want to."""
+    """Have whoever has the turn let others pass, however long the test takes to make them want to."""
     monkeypatch.setattr(module, "_LET_PASS_S", PATIENCE_S)
 
 

@@ -44,7 +44,7 @@ def judge(table_size: int = 0) -> hpack.Encoder:
 
 
 def read(decoder: Callable[[bytes], bytes], coded: bytes) -> bytes | None:
-    """What *decoder* reads; None where it refuses."""
+    """Return what *decoder* reads; None where it refuses."""
     try:
         return decoder(coded)
     except HuffmanError:

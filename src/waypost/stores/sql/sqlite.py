@@ -38,12 +38,10 @@ from waypost.stores.sql.write_lock import LockTimeout, WriteLock
 
 _MIGRATION_PATIENCE_S = 30.0
 _NAME = f"SQLite {dbapi.sqlite_version}"
-
-
 _SWITCH_HURRIED_S = 0.000_05
 """Seconds for which another thread keeps the interpreter from whoever writes, while somebody is hurried."""
 _SHORTENED = threading.Lock()
-"""Held by the one writer of the process that changed them: they are the whole interpreter's."""
+"""The lock of the one writer that has shortened them: they are the whole interpreter's."""
 
 
 class SqliteWriter:
