@@ -247,6 +247,49 @@ async def test_a_lock_that_is_not_let_go_of_is_waited_for_once_and_not_for_long(
     limiter.close()
 
 
+WITH_NOTHING_BEHIND = """
+import asyncio, mmap, sys
+from hashlib import blake2b
+from itertools import count, pairwise
+from pathlib import Path
+from waypost.adapters.mapped import limiter
+from waypost.domain.limits import TokenBucket
+from waypost.runtime.clock import SystemClock
+
+def may_be_read_behind(path):
+    for mapped, behind in pairwise(Path("/proc/self/maps").read_text().splitlines()):
+        if mapped.endswith(path):
+            return mapped.split()[0].split("-")[1] == behind.split("-")[0] and behind.split()[1].startswith("r")
+
+kept = []
+for n in range(100):  # the system chooses the places, often one before what was mapped last
+    kept.append(mmap.mmap(-1, mmap.PAGESIZE, prot=0))
+    path = f"{sys.argv[1]}{n}"
+    taker = limiter.MappedLimiter(Path(path), SystemClock())
+    if not may_be_read_behind(path):
+        break
+    kept.append(taker)
+else:
+    sys.exit("behind the file was always something that may be read")
+
+async def take_from_the_last_row():
+    last = limiter.BUCKET_ROWS - 1
+    names = (f"credential:{n}" for n in count())
+    in_it = (name for name in names if blake2b(name.encode(), digest_size=16).digest()[3] == last)
+    for _ in range(2 * limiter.PER_ROW):
+        print(await taker.take(next(in_it), TokenBucket(100, 1)))
+
+asyncio.run(take_from_the_last_row())
+"""
+"""Takes from buckets of the last row of a file behind which lies nothing that may be read: that ends the process."""
+
+
+async def test_nothing_is_read_behind_the_end_of_the_file(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", WITH_NOTHING_BEHIND, str(tmp_path / "limits")]
+    took = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (took.returncode, took.stdout.split()) == (0, 32 * ["Granted(left=99)"]), took.stderr
+
+
 @pytest.mark.parametrize("kind", ["memory", "mapped"])
 async def test_names_without_end_take_no_more_room_and_the_busiest_is_kept(kind: str, tmp_path: Path) -> None:
     """In place of the one that is nearest to being full again, or was unused for longest."""

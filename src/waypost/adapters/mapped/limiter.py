@@ -79,12 +79,12 @@ class MappedLimiter:
     def _find(self, row: int, digest: bytes) -> tuple[int, Remaining | None]:
         """Find where *digest* lies, or what makes room for it, and its level."""
         start = row * _ROW_BYTES
-        at = self._map.find(digest, start, start + _ROW_BYTES)
-        if at >= 0 and (at - start) % _SLOT.size == 0:
-            _, at_ms, left, since_ms, _ = _SLOT.unpack_from(self._map, at)
-            return at, Remaining(left, at_ms, since_ms)
-        slots = _SLOT.iter_unpack(self._map[start : start + _ROW_BYTES])
-        soonest = min(range(PER_ROW), key=[slot[4] for slot in slots].__getitem__)
+        slots = self._map[start : start + _ROW_BYTES]  # to search the mapping itself reads behind its end (gh-105235)
+        at = slots.find(digest)
+        if at >= 0 and at % _SLOT.size == 0:
+            _, at_ms, left, since_ms, _ = _SLOT.unpack_from(slots, at)
+            return start + at, Remaining(left, at_ms, since_ms)
+        soonest = min(range(PER_ROW), key=[slot[4] for slot in _SLOT.iter_unpack(slots)].__getitem__)
         return start + soonest * _SLOT.size, None
 
     @contextmanager
