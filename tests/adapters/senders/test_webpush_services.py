@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import msgspec
 import pytest
@@ -134,6 +135,23 @@ async def test_a_surprise_in_one_outcome_loses_none_of_those_behind_it(lab: Lab,
     got = {each.id: outcome for each, outcome in [await heard.get() for _ in others]}
     assert [type(got[each.id]) for each in others] == [Taken, Taken]
     assert [type(each) for each in surprises] == [RuntimeError]
+
+
+@pytest.mark.asyncio
+async def test_a_surprise_in_one_message_is_its_own_outcome_and_the_others_are_sent(
+    lab: Lab, webpush: WebPushSender
+) -> None:
+    surprises: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: surprises.append(context.get("exception")))
+    text: Any = "sixteen letters!"
+    one = to_web(lab)
+    assert one.device.keys is not None
+    damaged = delivery(Platform("web"), one.device.token, fresh(), keys=replace(one.device.keys, auth=text))
+    got = await outcomes(webpush, [to_web(lab), damaged, to_web(lab)])
+    assert [type(each) for each in got] == [Taken, Refused, Taken]
+    assert isinstance(got[1], Refused)
+    assert got[1].code == "not_made_ready"
+    assert [type(each) for each in surprises] == [TypeError]
 
 
 def _at(one: Delivery, endpoint: str) -> Delivery:

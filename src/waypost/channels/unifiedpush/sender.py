@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
-from waypost.channels.push.encryption import InvalidKeys, SenderKeys, encrypt, new_salt
+from waypost.channels.push.encryption import SenderKeys
 from waypost.channels.push.endpoints import Endpoint, EndpointGuard, take_apart
 from waypost.channels.push.message import ENCRYPTED
-from waypost.channels.push.patience import Until, request_timeout_ms, until
+from waypost.channels.push.patience import request_timeout_ms, until
 from waypost.channels.push.payload import named, told_alike, too_large
+from waypost.channels.push.posting import Posting
 from waypost.channels.push.services import Head, PushServices, head_of, trusts_of
-from waypost.channels.push.turns import Turns
 from waypost.channels.push.vapid import Vapid, read_vapid
 from waypost.channels.push.watch import CredentialWatch
 from waypost.channels.unifiedpush.errors import outcome_of
@@ -23,21 +22,20 @@ from waypost.domain.credential import CredentialId
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Device
 from waypost.domain.errors import ConfigurationError
-from waypost.domain.outcome import Outcome, Refused, Unreachable
-from waypost.domain.time import SECOND_MS
+from waypost.domain.outcome import Outcome, Refused
+from waypost.domain.time import Instant
 from waypost.http2 import Result
 from waypost.ports.clock import Clock
 from waypost.ports.sender import Capabilities, Health, Rendered, Report
 from waypost.telemetry.sink import Telemetry
 
 MAX_IN_FLIGHT = 1000
-FULL_WAIT_MS = 5 * SECOND_MS
 OPEN: Final = (("content-type", "application/octet-stream"),)
 """The headers of a message that is not encrypted."""
 
 
 class _Shared:
-    """The rendering that devices with the same message share, ready for encryption and the wire."""
+    """The rendering that devices with the same message share (fulfils push.posting.Shared)."""
 
     def __init__(self, rendering: Rendering) -> None:
         self.plaintext = rendering.plaintext
@@ -45,20 +43,11 @@ class _Shared:
         self._headers = rendering.headers
         self._heads: dict[bool, Head] = {}
 
-    def head(self, *, encrypted: bool) -> Head:
-        """Return the headers of those with keys, or of those without."""
+    def head(self, endpoint: Endpoint, *, encrypted: bool) -> Head:
+        """See Shared."""
         if encrypted not in self._heads:
             self._heads[encrypted] = head_of((*(ENCRYPTED if encrypted else OPEN), *self._headers))
         return self._heads[encrypted]
-
-
-class _Waiting(NamedTuple):
-    """A delivery that waits for its turn to be encrypted."""
-
-    delivery: Delivery
-    shared: _Shared
-    until: Until
-    report: Report
 
 
 class UnifiedPushSender:
@@ -80,13 +69,12 @@ class UnifiedPushSender:
             fails_apart=True,
         )
         self._guard = EndpointGuard(self._section, ())
-        self._sender_keys = SenderKeys(reuse_s=0.0)
         self._loop: asyncio.AbstractEventLoop
         self._services: PushServices | None = None
+        self._posting: Posting | None = None
         self._watch = CredentialWatch(
             self.credential, telemetry, lambda: self._services.connections() if self._services is not None else 0
         )
-        self._turns = Turns(self._take_all)
 
     async def start(self) -> None:
         """Read the key; ConfigurationError names the setting that cannot be used. Connections come with deliveries."""
@@ -94,15 +82,18 @@ class UnifiedPushSender:
         self._guard = EndpointGuard(self._section, self._settings.allow_endpoints)
         trusts = trusts_of(self._section, self._settings.ca_file)
         self._services = PushServices(self._settings, self._identity(), trusts, self._loop, self._watch.saw)
+        keys = SenderKeys(reuse_s=0.0)
+        self._posting = Posting(self._services, keys, self._address, _outcome, self._watch, self._clock)
 
     def send(self, batch: Sequence[Delivery], report: Report) -> None:
         """Begin to send; each delivery is reported exactly once, never before this returns."""
+        assert self._posting is not None
         now = self._clock.now()
         patience = until(self._loop.time())
         for message, deliveries in told_alike(batch):
             shared = _Shared(render(message, now, self._settings.fit))
             for delivery in deliveries:
-                self._turns.add(_Waiting(delivery, shared, patience, report))
+                self._posting.add(delivery, shared, patience, report)
 
     def render(self, delivery: Delivery) -> Rendered:
         """Show what ``send`` would encrypt and put on the wire, without path and authorization."""
@@ -125,9 +116,8 @@ class UnifiedPushSender:
 
     async def stop(self, timeout_s: float) -> None:
         """Let requests in flight end, then close."""
-        self._turns.finish()
-        if self._services is not None:
-            await self._services.stop(timeout_s)
+        if self._posting is not None:
+            await self._posting.stop(timeout_s)
 
     def _identity(self) -> Vapid | None:
         settings = self._settings
@@ -138,34 +128,6 @@ class UnifiedPushSender:
             raise ConfigurationError(f"{self._section}.{missing}", "a key and its subject belong together")
         return read_vapid(self._section, settings.vapid_private_key_file, settings.subject)
 
-    def _take_all(self, some: Sequence[_Waiting]) -> None:
-        for one in some:
-            self._take(one)
-
-    def _take(self, one: _Waiting) -> None:
-        refusal = one.shared.refused or self._request(one)
-        if refusal is not None:
-            one.report(one.delivery, refusal)
-
-    def _request(self, one: _Waiting) -> Outcome | None:
-        """Put one message on the wire, or say why it cannot be."""
-        assert self._services is not None
-        keys, body = one.delivery.device.keys, named(one.shared.plaintext, one.delivery.id)
-        endpoint = self._address(one.delivery.device)
-        if isinstance(endpoint, Refused):
-            return endpoint
-        service = self._services.at(endpoint)
-        if service is None:
-            return Unreachable("push_services_full", "too many push servers are in use", FULL_WAIT_MS)
-        if keys is not None:
-            try:
-                body = encrypt(body, keys, self._sender_keys.next(self._loop.time()), new_salt())
-            except InvalidKeys as error:
-                return Refused("invalid_subscription", str(error))
-        head = one.shared.head(encrypted=keys is not None)
-        service.post(head, body, endpoint.path, self._clock.now(), one.until, partial(self._ended, one))
-        return None
-
     def _address(self, device: Device) -> Endpoint | Refused:
         endpoint = self._guard.admit(device.token)
         if endpoint is None:
@@ -174,10 +136,10 @@ class UnifiedPushSender:
             return Refused("invalid_subscription", "the registration has no keys, and nothing is sent unencrypted")
         return endpoint
 
-    def _ended(self, one: _Waiting, result: Result) -> None:
-        outcome = outcome_of(result, self._clock.now())
-        self._watch.heed(outcome)
-        one.report(one.delivery, outcome)
+
+def _outcome(result: Result, now: Instant, named: bool) -> Outcome:
+    """Say what an answer means."""
+    return outcome_of(result, now)
 
 
 def _push_server(delivery: Delivery) -> str:

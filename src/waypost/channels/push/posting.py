@@ -1,0 +1,143 @@
+"""Posting to subscriptions: a few at a time are encrypted; those at one push service go on the wire together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, NamedTuple, Protocol
+
+from waypost.channels.push.addresses import AllowedRange
+from waypost.channels.push.encryption import InvalidKeys, SenderKeys, encrypt, new_salt
+from waypost.channels.push.endpoints import Endpoint
+from waypost.channels.push.patience import Until
+from waypost.channels.push.payload import named
+from waypost.channels.push.services import Head, Post, PushServices
+from waypost.channels.push.turns import Turns
+from waypost.channels.push.watch import CredentialWatch
+from waypost.domain.delivery import Delivery
+from waypost.domain.device import Device
+from waypost.domain.outcome import Outcome, Refused, Unreachable
+from waypost.domain.time import SECOND_MS, Instant
+from waypost.http2 import Result
+from waypost.ports.clock import Clock
+from waypost.ports.sender import Report
+
+FULL_WAIT_MS: Final = 5 * SECOND_MS
+FULL: Final = Unreachable("push_services_full", "too many push services are in use", FULL_WAIT_MS)
+NOT_READY: Final = Refused("not_made_ready", "an error of Waypost kept it from being encrypted")
+
+
+class Shared(Protocol):
+    """What devices with the same message share, ready for encryption and the wire."""
+
+    @property
+    def plaintext(self) -> bytes:
+        """The payload, which names no delivery yet."""
+        ...
+
+    @property
+    def refused(self) -> Refused | None:
+        """Why it can be sent to nobody."""
+        ...
+
+    def head(self, endpoint: Endpoint, *, encrypted: bool) -> Head:
+        """Return the headers that all with keys, or all without, have at the push service of *endpoint*."""
+        ...
+
+
+class _Waiting(NamedTuple):
+    """A delivery that waits for its turn to be made ready."""
+
+    delivery: Delivery
+    shared: Shared
+    until: Until
+    report: Report
+
+
+class Posting:
+    """The way of one sender's deliveries to their push services, from when they are added until they are reported.
+
+    *address_of* says where a device is reached, *outcome_of* what an answer means (the result, when it came, and
+    whether the operator named the push service).
+    """
+
+    def __init__(
+        self,
+        services: PushServices,
+        sender_keys: SenderKeys,
+        address_of: Callable[[Device], Endpoint | Refused],
+        outcome_of: Callable[[Result, Instant, bool], Outcome],
+        watch: CredentialWatch,
+        clock: Clock,
+    ) -> None:
+        """Create it on the running event loop."""
+        self._services = services
+        self._sender_keys = sender_keys
+        self._address_of = address_of
+        self._outcome_of = outcome_of
+        self._watch = watch
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._turns = Turns(self._take)
+
+    def add(self, delivery: Delivery, shared: Shared, until: Until, report: Report) -> None:
+        """Queue a delivery; it is reported exactly once, never before this returns."""
+        self._turns.add(_Waiting(delivery, shared, until, report))
+
+    async def stop(self, timeout_s: float) -> None:
+        """Put on the wire what waits, let requests in flight end, then close."""
+        self._turns.finish()
+        await self._services.stop(timeout_s)
+
+    def _take(self, some: Sequence[_Waiting]) -> None:
+        """Send what has its turn, what goes to one push service together, or say why it cannot be sent."""
+        parts: dict[tuple[str, AllowedRange, bool, Until], tuple[Endpoint, list[Post]]] = {}
+        for one in some:
+            ready = self._ready(one)
+            if isinstance(ready, Refused):
+                one.report(one.delivery, ready)
+            else:
+                endpoint, post = ready
+                key = endpoint.origin, endpoint.reach, endpoint.named, one.until
+                parts.setdefault(key, (endpoint, []))[1].append(post)
+        now = self._clock.now()
+        for key, (endpoint, posts) in parts.items():
+            service = self._services.at(endpoint)
+            if service is None:
+                for *_, one in posts:
+                    one.report(one.delivery, FULL)
+            else:
+                service.post_all(posts, now, key[-1], partial(self._ended, endpoint.named))
+
+    def _ready(self, one: _Waiting) -> tuple[Endpoint, Post] | Refused:
+        try:
+            return one.shared.refused or self._made_ready(one)
+        except Exception as error:  # noqa: BLE001 - a bug in one message must not lose those behind it
+            self._loop.call_exception_handler({"message": "a message was not made ready", "exception": error})
+            return NOT_READY
+
+    def _made_ready(self, one: _Waiting) -> tuple[Endpoint, Post] | Refused:
+        """Encrypt a message for its device, if that has keys, and say where it goes."""
+        device = one.delivery.device
+        endpoint = self._address_of(device)
+        if isinstance(endpoint, Refused):
+            return endpoint
+        keys, body = device.keys, named(one.shared.plaintext, one.delivery.id)
+        if keys is not None:
+            try:
+                body = encrypt(body, keys, self._sender_keys.next(self._loop.time()), new_salt())
+            except InvalidKeys as error:
+                return Refused("invalid_subscription", str(error))
+        return endpoint, (one.shared.head(endpoint, encrypted=keys is not None), body, endpoint.path, one)
+
+    def _ended(self, named: bool, ended: list[tuple[_Waiting, Result]]) -> None:
+        """Report the ends of requests to one push service."""
+        now = self._clock.now()
+        for one, result in ended:
+            try:
+                outcome = self._outcome_of(result, now, named)
+                self._watch.heed(outcome)
+                one.report(one.delivery, outcome)
+            except Exception as error:  # noqa: BLE001 - a bug in one outcome must not lose those behind it
+                self._loop.call_exception_handler({"message": "an outcome was not reported", "exception": error})
