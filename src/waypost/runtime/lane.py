@@ -23,7 +23,7 @@ from waypost.runtime.concurrency import Handed
 from waypost.runtime.delivery_context import DeliveryContext
 from waypost.runtime.detours import Detours
 from waypost.runtime.dispatch import Dispatch
-from waypost.runtime.lane_gate import LaneGate
+from waypost.runtime.lane_gate import LaneGate, Parts
 from waypost.runtime.leasing import BATCH, Found, LeaseLoop
 from waypost.runtime.spans import LaneSpans, Routes
 from waypost.telemetry import Event, Metric
@@ -125,10 +125,8 @@ class LaneLoop(LeaseLoop):
 
     def _take_off(self, dispatches: Sequence[Dispatch], planned: ByCredential, now: Instant) -> ByCredential:
         """Note what needs no sending, put off what must wait, and give back what may go."""
-        has_room = all(self._gates[name].has_room_for(deliveries) for name, deliveries in planned.items())
+        has_room = self._admit_all(planned)
         going: list[Delivery] = []
-        for name, deliveries in planned.items() if has_room else ():
-            self._gates[name].admit_all(deliveries)
         for dispatch in dispatches:
             plan = dispatch.plan
             dispatch.changes += plan.changes
@@ -147,6 +145,18 @@ class LaneLoop(LeaseLoop):
         if self._dispatches:
             self._all_landed.clear()
         return planned if has_room else _by_credential(going)
+
+    def _admit_all(self, planned: ByCredential) -> bool:
+        """Let all in where each gate has room for its own; tell whether it was so."""
+        rooms: dict[CredentialId, Parts] = {}
+        for name, deliveries in planned.items():
+            parts = self._gates[name].parts_with_room(deliveries)
+            if parts is None:
+                return False
+            rooms[name] = parts
+        for name, deliveries in planned.items():
+            self._gates[name].admit_all(deliveries, rooms[name])
+        return True
 
     async def _with_intents(self, lease: Lease, deliveries: list[Delivery]) -> list[Delivery]:
         """Put at_most_once attempts on record before they are made; what is settled or over by then is called off."""

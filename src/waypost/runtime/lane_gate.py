@@ -24,6 +24,10 @@ HARDLY = 0.05
 """The deliveries of an item for a credential below which a lane hardly uses it."""
 
 
+Parts = Mapping[Circuit, Sequence[Delivery]]
+"""Deliveries by the part of their provider that they hang on; empty where parts do not fail apart."""
+
+
 class LaneGate:
     """The budget of one lane with one credential (fulfils pipeline.deliver.Gate)."""
 
@@ -49,8 +53,6 @@ class LaneGate:
         self._scoped: dict[tuple[NotificationId, int], Circuit] = {}
         """The scope's circuit of each delivery in flight: which scope it hangs on may be known better when it lands."""
         self._apart = fails_apart
-        self._asked: Mapping[Circuit, Sequence[Delivery]] = {}
-        """By part what ``has_room_for`` was asked about last; empty where parts do not fail apart."""
         self._budget = budget
         self._in_flight = 0
         self._landed_s = 0.0
@@ -117,30 +119,31 @@ class LaneGate:
     def _part(self, scope: Circuit | None) -> Circuit:
         return scope if self._apart and scope is not None else self.circuit
 
-    def has_room_for(self, deliveries: Sequence[Delivery]) -> bool:
-        """Tell whether ``admit`` would let each of *deliveries* in."""
+    def parts_with_room(self, deliveries: Sequence[Delivery]) -> Parts | None:
+        """Divide *deliveries* by the parts that fail apart, if ``admit`` would let each of them in; else None."""
         is_well = not self._over and self.circuit.is_well
         if not is_well or self._in_flight + len(deliveries) > _with_slack(self._limit):
-            return False
+            return None
         if self._scopes is None or not self._scopes.are_watched:
-            return True
+            return {}
         parts = self._scopes.known(deliveries) if self._apart else None
-        self._asked = parts or {}
-        return parts is not None and all(
+        if parts is None or not all(
             part.is_well and len(its) <= part.concurrency.room(self._lane) for part, its in parts.items()
-        )
+        ):
+            return None
+        return parts
 
-    def admit_all(self, deliveries: Sequence[Delivery]) -> None:
-        """Take the places of *deliveries*, about which ``has_room_for`` was asked last: there is."""
+    def admit_all(self, deliveries: Sequence[Delivery], parts: Parts) -> None:
+        """Take the places of *deliveries*; *parts* are what ``parts_with_room`` just said of them."""
         n = len(deliveries)
         if not self._apart:
             self.circuit.concurrency.take(self._lane, n)
-        for part, its in self._asked.items():
+        for part, its in parts.items():
             part.in_flight += len(its)
             part.concurrency.take(self._lane, len(its))
             self._scoped.update([((each.id, each.n), part) for each in its])
         if self._scopes is not None:
-            self._scopes.used(self._asked)
+            self._scopes.used(parts)
         self._in_flight += n
         self.circuit.in_flight += n
 

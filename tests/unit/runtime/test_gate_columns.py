@@ -75,9 +75,10 @@ class Provider:
     def let_in(self, deliveries: list[Delivery], ends: dict[Any, Outcome], now_s: float) -> None:
         """Ask about *deliveries*, and hand over those that may go."""
         gate = self._gate
-        if self._in_columns and gate.has_room_for(deliveries):
+        parts = gate.parts_with_room(deliveries) if self._in_columns else None
+        if parts is not None:
             self.columns += 1
-            gate.admit_all(deliveries)
+            gate.admit_all(deliveries, parts)
             self.said += [None] * len(deliveries)
             admitted = deliveries
         else:

@@ -78,7 +78,7 @@ async def outcome_of(
     with monkeypatch.context() as patch:
         if not columns:
             patch.setattr(LaneGate, "is_calm", lambda gate, part: False)
-            patch.setattr(LaneGate, "has_room_for", lambda gate, deliveries: False)
+            patch.setattr(LaneGate, "parts_with_room", lambda gate, deliveries: None)
         async with bench.running() as loop:
             for user in range(USERS):
                 await bench.register(f"user-{user}", APNS.channel, FCM.channel)
