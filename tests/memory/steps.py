@@ -73,4 +73,4 @@ def close_intents(store: MemoryStore, row: StoredRow, now: Instant) -> list[Move
         if each.is_intent and each.due_at is not None and each.due_at <= now
         if not store.is_held(LeasedPart(row.notification.id, each.n), now)
     ]
-    return take(store, row, row.progress.settle(over, now), now)
+    return take(store, row, row.progress.settle(over, now), now) if over else []
