@@ -234,7 +234,7 @@ class LaneLoop(LeaseLoop):
                 else:
                     self._settle_one(*landings[first], now, now_s)
             except Exception as surprise:  # noqa: BLE001 - a bug in one outcome must not lose those behind it
-                self._context.telemetry.event(Event.STAGE_FAILED, stage="land", error=type(surprise).__name__)
+                self._tell_surprise(surprise)
             first = end
         if not self._dispatches:
             self._all_landed.set()
@@ -247,16 +247,21 @@ class LaneLoop(LeaseLoop):
         waits_ms: list[int] = []
         handed_at = batch.handed.at
         heard: dict[Dispatch, None] = {}
-        for _, dispatch, delivery, outcome in landings:
-            assert isinstance(outcome, Taken)
-            notification = dispatch.plan.item.notification
-            waits_ms.append(now - (notification.scheduled_at or notification.created_at))
-            dispatch.taken += 1
-            dispatch.waiting -= 1
-            dispatch.changes.append(sent(delivery, outcome, now, handed_at))
-            heard[dispatch] = None
-        for dispatch in heard:
-            self._heard(dispatch)
+        try:
+            for _, dispatch, delivery, outcome in landings:
+                assert isinstance(outcome, Taken)
+                notification = dispatch.plan.item.notification
+                waits_ms.append(now - (notification.scheduled_at or notification.created_at))
+                dispatch.changes.append(sent(delivery, outcome, now, handed_at))
+                dispatch.taken += 1
+                dispatch.waiting -= 1
+                heard[dispatch] = None
+        finally:
+            for dispatch in heard:
+                try:
+                    self._heard(dispatch)
+                except Exception as surprise:  # noqa: BLE001 - a bug in one must not lose the others
+                    self._tell_surprise(surprise)
         self._attempts.taken(batch.credential, waits_ms)
         self._has_answered(batch, len(landings), now_s)
 
@@ -281,6 +286,9 @@ class LaneLoop(LeaseLoop):
             self._context.settler.add(dispatch)
         if dispatch.waiting == 0 and self._tells_rounds:
             self._say(dispatch)
+
+    def _tell_surprise(self, surprise: Exception) -> None:
+        self._context.telemetry.event(Event.STAGE_FAILED, stage="land", error=type(surprise).__name__)
 
     def _has_answered(self, batch: _Batch, n: int, now_s: float) -> None:
         """Note *n* answers to a batch; the last one says how long its provider took."""

@@ -90,6 +90,18 @@ async def test_a_redirect_is_refused_and_nobody_follows_it(
 
 
 @pytest.mark.asyncio
+async def test_a_client_that_stops_sends_over_http1_what_waited_for_http2(
+    lab: Lab, webpush_settings: WebPushSettings
+) -> None:
+    """That there is no HTTP/2 is found while it drains."""
+    sender = await started(msgspec.structs.replace(webpush_settings, allow_endpoints=(lab.urls.webpush_http1,)))
+    told: list[Outcome] = []
+    sender.send([at(lab, "http1") for _ in range(60)], lambda _, outcome: told.append(outcome))
+    await sender.stop(60)
+    assert [type(each) for each in told] == [Taken] * 60
+
+
+@pytest.mark.asyncio
 async def test_a_client_that_stops_says_what_was_written(lab: Lab, webpush_settings: WebPushSettings) -> None:
     """One request is on the wire and never answered; the drain's time is over."""
     arrived, hung_up = asyncio.Event(), asyncio.Event()

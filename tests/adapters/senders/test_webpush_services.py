@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from tests.adapters.senders.bench import SystemClock, accepted, fresh, outcome, outcomes, to_web
 from tests.unit.adapters.deliveries import delivery
+from waypost.channels.push.services import PushService
 from waypost.channels.webpush.sender import WebPushSender
 from waypost.channels.webpush.settings import KNOWN_SERVICES, WebPushSettings
 from waypost.domain.credential import CredentialId
@@ -152,6 +153,35 @@ async def test_a_surprise_in_one_message_is_its_own_outcome_and_the_others_are_s
     assert isinstance(got[1], Refused)
     assert got[1].code == "not_made_ready"
     assert [type(each) for each in surprises] == [TypeError]
+
+
+@pytest.mark.asyncio
+async def test_a_surprise_at_one_push_service_leaves_the_others_theirs_and_stops_no_stop(
+    lab: Lab, webpush_settings: WebPushSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    surprises: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: surprises.append(context.get("exception")))
+    allowed = (lab.urls.webpush, lab.urls.webpush.replace("127.0.0.1", "localhost"))
+    settings = msgspec.structs.replace(webpush_settings, allow_endpoints=allowed)
+    sender = WebPushSender(CredentialId.of(DEMO, "webpush"), settings, clock=SystemClock(), telemetry=Silent())
+    await sender.start()
+    post_all = PushService.post_all
+
+    def raising(service: PushService, *said: Any) -> None:
+        if service.endpoint.host == "localhost":
+            raise RuntimeError("a bug")
+        post_all(service, *said)
+
+    monkeypatch.setattr(PushService, "post_all", raising)
+    there = to_web(lab)
+    elsewhere = _at(there, there.device.token.replace("127.0.0.1", "localhost"))
+    got = await outcomes(sender, [to_web(lab), elsewhere, to_web(lab)])
+    assert [type(each) for each in got] == [Taken, Refused, Taken]
+    told: list[Outcome] = []
+    sender.send([elsewhere, to_web(lab)], lambda _, outcome: told.append(outcome))
+    await sender.stop(60)
+    assert [type(each) for each in told] == [Refused, Taken]
+    assert [type(each) for each in surprises] == [RuntimeError, RuntimeError]
 
 
 def _at(one: Delivery, endpoint: str) -> Delivery:

@@ -103,6 +103,7 @@ def test_others_know_for_a_while_that_somebody_was_urgent(tmp_path: Path, monkey
         assert not other.is_hurried()
     with urgent.hold(PATIENCE_S, urgent=_always):
         assert urgent.is_hurried()
+        assert urgent.was_urgent(), "in its first urgent turn, too: it leaves the log to others"
     now_s += 0.02
     assert other.is_hurried()
     now_s += module.HURRIED_S

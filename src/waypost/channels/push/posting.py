@@ -96,25 +96,23 @@ class Posting:
         for one in some:
             ready = self._ready(one)
             if isinstance(ready, Refused):
-                one.report(one.delivery, ready)
+                self._tell(one, ready)
             else:
                 endpoint, post = ready
                 key = endpoint.origin, endpoint.reach, endpoint.named, one.until
                 parts.setdefault(key, (endpoint, []))[1].append(post)
         now = self._clock.now()
         for key, (endpoint, posts) in parts.items():
-            service = self._services.at(endpoint)
-            if service is None:
-                for *_, one in posts:
-                    one.report(one.delivery, FULL)
-            else:
-                service.post_all(posts, now, key[-1], partial(self._ended, endpoint.named))
+            refusal = self._posted(endpoint, posts, now, key[-1])
+            if refusal is not None:
+                for post in posts:
+                    self._tell(post[-1], refusal)
 
     def _ready(self, one: _Waiting) -> tuple[Endpoint, Post] | Refused:
         try:
             return one.shared.refused or self._made_ready(one)
         except Exception as error:  # noqa: BLE001 - a bug in one message must not lose those behind it
-            self._loop.call_exception_handler({"message": "a message was not made ready", "exception": error})
+            self._say("a message was not made ready", error)
             return NOT_READY
 
     def _made_ready(self, one: _Waiting) -> tuple[Endpoint, Post] | Refused:
@@ -131,6 +129,18 @@ class Posting:
                 return Refused("invalid_subscription", str(error))
         return endpoint, (one.shared.head(endpoint, encrypted=keys is not None), body, endpoint.path, one)
 
+    def _posted(self, endpoint: Endpoint, posts: Sequence[Post], now: Instant, until: Until) -> Outcome | None:
+        """Put messages to one push service on the wire, or say why none of them is."""
+        try:
+            service = self._services.at(endpoint)
+            if service is None:
+                return FULL
+            service.post_all(posts, now, until, partial(self._ended, endpoint.named))
+        except Exception as error:  # noqa: BLE001 - a bug at one push service must not lose what goes to others
+            self._say("messages were not put on the wire", error)
+            return NOT_READY
+        return None
+
     def _ended(self, named: bool, ended: list[tuple[_Waiting, Result]]) -> None:
         """Report the ends of requests to one push service."""
         now = self._clock.now()
@@ -138,6 +148,17 @@ class Posting:
             try:
                 outcome = self._outcome_of(result, now, named)
                 self._watch.heed(outcome)
-                one.report(one.delivery, outcome)
             except Exception as error:  # noqa: BLE001 - a bug in one outcome must not lose those behind it
-                self._loop.call_exception_handler({"message": "an outcome was not reported", "exception": error})
+                self._say("an answer was not understood", error)
+            else:
+                self._tell(one, outcome)
+
+    def _tell(self, one: _Waiting, outcome: Outcome) -> None:
+        """Report what became of a delivery."""
+        try:
+            one.report(one.delivery, outcome)
+        except Exception as error:  # noqa: BLE001 - a bug in one outcome must not lose those behind it
+            self._say("an outcome was not reported", error)
+
+    def _say(self, what: str, error: Exception) -> None:
+        self._loop.call_exception_handler({"message": what, "exception": error})

@@ -155,9 +155,11 @@ class PushService:
         self._pool.request_all(requests, until.deadline, partial(self._ended, until, on_results), until.answer_by)
 
     async def drain(self, timeout_s: float) -> None:
-        """Let requests in flight end."""
-        http1 = self._http1
-        await asyncio.gather(self._pool.drain(timeout_s), *([http1.drain(timeout_s)] if http1 is not None else []))
+        """Let requests in flight end, then those that the pool could not send for want of HTTP/2."""
+        ends_s = self._loop.time() + timeout_s
+        await self._pool.drain(timeout_s)
+        if self._http1 is not None:
+            await self._http1.drain(max(0.0, ends_s - self._loop.time()))
 
     async def close(self) -> None:
         """Close all connections."""

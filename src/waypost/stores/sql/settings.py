@@ -36,7 +36,8 @@ class SqlSettings(Struct, frozen=True):
     lock_timeout_s: float = 2.0
     """Seconds that a write waits before it is refused; load is shed from half of it on."""
     checkpoint_bytes: int = 8 * 1024 * 1024
-    """Bytes of the write-ahead log above which it is copied into the database."""
+    """Bytes of the write-ahead log above which it is copied into the database; up to eight times as many while
+    critical notifications are written."""
     reserve_bytes: int = 32 * 1024 * 1024
     """Bytes reserved on the disk, so that outcomes can be written when it is full."""
     dedup_partition_h: int = 6

@@ -62,7 +62,7 @@ class WriteLock:
             yield
         finally:
             if goes_first:
-                self._was_urgent_s = time.monotonic()
+                self._was_urgent_s = time.monotonic()  # again: its next urgent turn is so long after the end of this
             fcntl.flock(self._write, fcntl.LOCK_UN)
 
     def was_urgent(self) -> bool:
@@ -90,7 +90,7 @@ class WriteLock:
 
     def _note_urgent(self) -> None:
         """Write down when somebody urgent had the lock; on a disk that takes nothing others hold it as long as ever."""
-        self._seen_s = time.monotonic()
+        self._was_urgent_s = self._seen_s = time.monotonic()
         with suppress(OSError):
             os.pwrite(self._urgent, _TIME.pack(self._seen_s), 0)
 
