@@ -21,6 +21,7 @@ from waypost.domain.notification import Lane
 from waypost.domain.outcome import Taken
 from waypost.domain.status import NotificationStatus
 from waypost.runtime.delivery_context import DeliveryContext
+from waypost.runtime.dispatch import Dispatch
 
 pytestmark = pytest.mark.asyncio
 
@@ -95,3 +96,32 @@ async def test_a_sender_with_a_bug_in_one_outcome_loses_no_other_of_the_same_tur
         await bench.settled(loop)
         sent = [first.id, *(delivery.id for delivery, _ in others)]
         assert [(await bench.detail(each)).record.status for each in sent] == [NotificationStatus.SENT] * len(sent)
+
+
+async def test_a_bug_with_one_notification_loses_no_other_that_landed_in_the_same_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = LaneBench(tmp_path / "worker_slots")
+    bench.apns.answer = lambda _: None
+    for n in range(4):
+        await bench.register(f"user-{n}", Channel("apns"))
+    told = [await bench.accept(f"user-{n}") for n in range(4)]
+    async with bench.running() as loop:
+        loop.wake()
+        await until(lambda: len(bench.apns.open) == len(told))
+        settler = bench.made.settler
+        add = settler.add
+
+        def raising(dispatch: Dispatch) -> None:
+            if dispatch.plan.item.notification.id == told[1]:
+                raise RuntimeError("a bug")
+            add(dispatch)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(settler, "add", raising)
+            for delivery, report in bench.apns.open:
+                report(delivery, Taken("id"))
+            await asyncio.sleep(0)
+        await bench.settled(loop)
+        sent = [each for each in told if each != told[1]]
+        assert [(await bench.detail(each)).record.status for each in sent] == [NotificationStatus.SENT] * 3
