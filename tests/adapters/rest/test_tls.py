@@ -7,6 +7,7 @@ import contextlib
 import os
 import socket
 import ssl
+from asyncio import constants
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tests.adapters.rest.service import Service
 from tests.certificates import Authority
 from waypost.client import AsyncClient, Client, ConnectionLost
 from waypost.domain.errors import ConfigurationError
+from waypost.entrypoints.rest import serving as module
 from waypost.entrypoints.rest.server import ApiServer
 from waypost.entrypoints.rest.serving import serve_options
 from waypost.entrypoints.rest.settings import RestSettings
@@ -122,6 +124,27 @@ async def test_only_a_client_of_the_authority_gets_in(place: Place) -> None:
             await refused(port, trusting(place.servers, own))
         async with connected(port, trusting(place.servers, right)) as connection:
             assert await connection.ask() == b"HTTP/1.1 200 OK"
+
+
+async def test_a_server_that_stops_does_not_wait_for_an_idle_client_that_reads_nothing(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that keeps connections without looking at them never answers the end of TLS."""
+    monkeypatch.setattr(module, "END_OF_TLS_S", 0.05)
+    monkeypatch.setattr(constants, "SSL_SHUTDOWN_TIMEOUT", 3_600.0)
+    with contextlib.ExitStack() as open_to_the_end:
+        async with serving(ServerTls("rest.tls", place.settings)) as port:
+            client = await asyncio.to_thread(asked_once, port, trusting(place.servers))
+            open_to_the_end.enter_context(client)
+
+
+def asked_once(port: int, context: ssl.SSLContext) -> ssl.SSLSocket:
+    """A connection that nobody reads from after its first answer."""
+    plain = socket.create_connection(("127.0.0.1", port))
+    client = context.wrap_socket(plain, server_hostname="localhost")
+    client.sendall(b"GET /health/live HTTP/1.1\r\nhost: localhost\r\n\r\n")
+    assert client.recv(4_096).startswith(b"HTTP/1.1 200 OK")
+    return client
 
 
 async def test_tls_older_than_1_2_is_refused(place: Place) -> None:

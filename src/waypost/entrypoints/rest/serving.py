@@ -25,6 +25,8 @@ _VERSIONS: Final = frozenset({"1.0", "1.1"})
 _STEPS: Final = 4
 """The pieces into which as much as a head may have is cut, so that one read brings no more unseen."""
 
+END_OF_TLS_S: Final = 3.0
+"""Seconds that an idle client has to answer the end of TLS when the server stops: one that reads nothing never does."""
 LEAST_TAKEN_BYTES: Final = 64 * 1024
 """The bytes that a client that is behind must take of its answers in the time that a connection may be idle."""
 
@@ -226,6 +228,12 @@ class BoundedProtocol(HttpToolsProtocol):
         self._idle_until = self.loop.time() + self.settings.keep_alive_s
         if self.timeout_keep_alive_task is None:
             self.timeout_keep_alive_task = self.loop.call_at(self._idle_until, self._look_if_idle)
+
+    def shutdown(self) -> None:
+        """Close as soon as nothing is in hand; an idle client's end of TLS is waited for shortly, not for 30 s."""
+        super().shutdown()
+        if self.scheme == "https" and self.transport.is_closing():
+            self.loop.call_later(END_OF_TLS_S, self.transport.abort)
 
     def pause_writing(self) -> None:
         """Stop a client that is behind in time: what it does not take must not be kept for ever."""
