@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from tests.adapters.senders.bench import SystemClock, accepted, fresh, outcome, outcomes, to_web
 from tests.unit.adapters.deliveries import delivery
 from waypost.channels.push.services import PushService
+from waypost.channels.webpush.errors import outcome_of
 from waypost.channels.webpush.sender import WebPushSender
 from waypost.channels.webpush.settings import KNOWN_SERVICES, WebPushSettings
 from waypost.domain.credential import CredentialId
@@ -136,6 +137,24 @@ async def test_a_surprise_in_one_outcome_loses_none_of_those_behind_it(lab: Lab,
     got = {each.id: outcome for each, outcome in [await heard.get() for _ in others]}
     assert [type(got[each.id]) for each in others] == [Taken, Taken]
     assert [type(each) for each in surprises] == [RuntimeError]
+
+
+@pytest.mark.asyncio
+async def test_a_surprise_in_reading_an_answer_is_that_deliverys_outcome(
+    lab: Lab, webpush: WebPushSender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was sent, and nobody knows whether it was taken."""
+    asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+    answers = iter([RuntimeError("a bug")])
+
+    def raising(*said: Any) -> Outcome:
+        if (bug := next(answers, None)) is not None:
+            raise bug
+        return outcome_of(*said)
+
+    monkeypatch.setattr("waypost.channels.webpush.sender.outcome_of", raising)
+    got = await outcomes(webpush, [to_web(lab) for _ in range(3)])
+    assert sorted(type(each).__name__ for each in got) == ["Taken", "Taken", "Unanswered"]
 
 
 @pytest.mark.asyncio

@@ -17,7 +17,7 @@ from waypost.channels.push.turns import Turns
 from waypost.channels.push.watch import CredentialWatch
 from waypost.domain.delivery import Delivery
 from waypost.domain.device import Device
-from waypost.domain.outcome import Outcome, Refused, Unreachable
+from waypost.domain.outcome import Outcome, Refused, Unanswered, Unreachable
 from waypost.domain.time import SECOND_MS, Instant
 from waypost.http2 import Result
 from waypost.ports.clock import Clock
@@ -26,6 +26,7 @@ from waypost.ports.sender import Report
 FULL_WAIT_MS: Final = 5 * SECOND_MS
 FULL: Final = Unreachable("push_services_full", "too many push services are in use", FULL_WAIT_MS)
 NOT_READY: Final = Refused("not_made_ready", "an error of Waypost kept it from being encrypted")
+NOT_READ: Final = Unanswered("bad_answer", "an error of Waypost kept the answer from being read")
 
 
 class Shared(Protocol):
@@ -145,13 +146,14 @@ class Posting:
         """Report the ends of requests to one push service."""
         now = self._clock.now()
         for one, result in ended:
+            outcome: Outcome
             try:
                 outcome = self._outcome_of(result, now, named)
                 self._watch.heed(outcome)
             except Exception as error:  # noqa: BLE001 - a bug in one outcome must not lose those behind it
-                self._say("an answer was not understood", error)
-            else:
-                self._tell(one, outcome)
+                self._say("an answer was not read", error)
+                outcome = NOT_READ
+            self._tell(one, outcome)
 
     def _tell(self, one: _Waiting, outcome: Outcome) -> None:
         """Report what became of a delivery."""
