@@ -30,7 +30,7 @@ NOT_READ: Final = Unanswered("bad_answer", "an error of Waypost kept the answer 
 
 
 class Shared(Protocol):
-    """What devices with the same message share, ready for encryption and the wire."""
+    """The rendering that devices with the same message share, ready for encryption and the wire."""
 
     @property
     def plaintext(self) -> bytes:
