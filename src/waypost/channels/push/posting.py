@@ -25,7 +25,7 @@ from waypost.ports.sender import Report
 
 FULL_WAIT_MS: Final = 5 * SECOND_MS
 FULL: Final = Unreachable("push_services_full", "too many push services are in use", FULL_WAIT_MS)
-NOT_READY: Final = Refused("not_made_ready", "an error of Waypost kept it from being encrypted")
+NOT_READY: Final = Refused("not_made_ready", "an error of Waypost kept it from being sent")
 NOT_READ: Final = Unanswered("bad_answer", "an error of Waypost kept the answer from being read")
 
 
