@@ -258,10 +258,7 @@ class LaneLoop(LeaseLoop):
                 heard[dispatch] = None
         finally:
             for dispatch in heard:
-                try:
-                    self._heard(dispatch)
-                except Exception as surprise:  # noqa: BLE001 - a bug in one must not lose the others
-                    self._tell_surprise(surprise)
+                self._heard(dispatch)
         self._attempts.taken(batch.credential, waits_ms)
         self._has_answered(batch, len(landings), now_s)
 
@@ -281,11 +278,14 @@ class LaneLoop(LeaseLoop):
         self._has_answered(batch, 1, now_s)
 
     def _heard(self, dispatch: Dispatch) -> None:
-        """Let the store be told of an outcome, with others, and report a round that is over."""
-        if dispatch.is_due:
-            self._context.settler.add(dispatch)
-        if dispatch.waiting == 0 and self._tells_rounds:
-            self._say(dispatch)
+        """Let the store be told of an outcome, with others, and report a round that is over; never raises."""
+        try:
+            if dispatch.is_due:
+                self._context.settler.add(dispatch)
+            if dispatch.waiting == 0 and self._tells_rounds:
+                self._say(dispatch)
+        except Exception as surprise:  # noqa: BLE001 - a bug with one notification must not lose the others
+            self._tell_surprise(surprise)
 
     def _tell_surprise(self, surprise: Exception) -> None:
         self._context.telemetry.event(Event.STAGE_FAILED, stage="land", error=type(surprise).__name__)
