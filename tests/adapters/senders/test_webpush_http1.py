@@ -93,7 +93,7 @@ async def test_a_redirect_is_refused_and_nobody_follows_it(
 async def test_a_client_that_stops_sends_over_http1_what_waited_for_http2(
     lab: Lab, webpush_settings: WebPushSettings
 ) -> None:
-    """That there is no HTTP/2 is found while it drains."""
+    """The push service turns out to speak no HTTP/2 while the sender drains."""
     sender = await started(msgspec.structs.replace(webpush_settings, allow_endpoints=(lab.urls.webpush_http1,)))
     told: list[Outcome] = []
     sender.send([at(lab, "http1") for _ in range(60)], lambda _, outcome: told.append(outcome))

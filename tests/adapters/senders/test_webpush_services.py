@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import pytest_asyncio
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from msgspec.structs import replace
@@ -26,6 +27,14 @@ from waypost.lab import Lab
 from waypost.telemetry.sink import Silent
 
 DEMO = AppId("demo")
+
+
+@pytest_asyncio.fixture
+async def surprises() -> list[object]:
+    """The errors that nobody foresaw, as the event loop hears of them."""
+    heard: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: heard.append(context.get("exception")))
+    return heard
 
 
 @pytest.mark.asyncio
@@ -122,10 +131,10 @@ async def test_a_service_that_is_in_use_makes_no_room_for_another_in_the_same_ba
 
 
 @pytest.mark.asyncio
-async def test_a_surprise_in_one_outcome_loses_none_of_those_behind_it(lab: Lab, webpush: WebPushSender) -> None:
+async def test_a_surprise_in_one_outcome_loses_none_of_those_behind_it(
+    lab: Lab, webpush: WebPushSender, surprises: list[object]
+) -> None:
     heard: asyncio.Queue[tuple[Delivery, Outcome]] = asyncio.Queue()
-    surprises: list[object] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: surprises.append(context.get("exception")))
 
     def report(each: Delivery, outcome: Outcome) -> None:
         if each is first:
@@ -141,10 +150,9 @@ async def test_a_surprise_in_one_outcome_loses_none_of_those_behind_it(lab: Lab,
 
 @pytest.mark.asyncio
 async def test_a_surprise_in_reading_an_answer_is_that_deliverys_outcome(
-    lab: Lab, webpush: WebPushSender, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, webpush: WebPushSender, surprises: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was sent, and nobody knows whether it was taken."""
-    asyncio.get_running_loop().set_exception_handler(lambda *_: None)
     answers = iter([RuntimeError("a bug")])
 
     def raising(*said: Any) -> Outcome:
@@ -155,14 +163,13 @@ async def test_a_surprise_in_reading_an_answer_is_that_deliverys_outcome(
     monkeypatch.setattr("waypost.channels.webpush.sender.outcome_of", raising)
     got = await outcomes(webpush, [to_web(lab) for _ in range(3)])
     assert sorted(type(each).__name__ for each in got) == ["Taken", "Taken", "Unanswered"]
+    assert [type(each) for each in surprises] == [RuntimeError]
 
 
 @pytest.mark.asyncio
 async def test_a_surprise_in_one_message_is_its_own_outcome_and_the_others_are_sent(
-    lab: Lab, webpush: WebPushSender
+    lab: Lab, webpush: WebPushSender, surprises: list[object]
 ) -> None:
-    surprises: list[object] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: surprises.append(context.get("exception")))
     text: Any = "sixteen letters!"
     one = to_web(lab)
     assert one.device.keys is not None
@@ -176,10 +183,8 @@ async def test_a_surprise_in_one_message_is_its_own_outcome_and_the_others_are_s
 
 @pytest.mark.asyncio
 async def test_a_surprise_at_one_push_service_leaves_the_others_theirs_and_stops_no_stop(
-    lab: Lab, webpush_settings: WebPushSettings, monkeypatch: pytest.MonkeyPatch
+    lab: Lab, webpush_settings: WebPushSettings, surprises: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    surprises: list[object] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: surprises.append(context.get("exception")))
     allowed = (lab.urls.webpush, lab.urls.webpush.replace("127.0.0.1", "localhost"))
     settings = msgspec.structs.replace(webpush_settings, allow_endpoints=allowed)
     sender = WebPushSender(CredentialId.of(DEMO, "webpush"), settings, clock=SystemClock(), telemetry=Silent())

@@ -86,6 +86,10 @@ class Posting:
         """Queue a delivery; it is reported exactly once, never before this returns."""
         self._turns.add(_Waiting(delivery, shared, until, report))
 
+    def connections(self) -> int:
+        """Count the open connections to all push services."""
+        return self._services.connections()
+
     async def stop(self, timeout_s: float) -> None:
         """Put on the wire what waits, let requests in flight end, then close."""
         self._turns.finish()
@@ -149,16 +153,16 @@ class Posting:
             outcome: Outcome
             try:
                 outcome = self._outcome_of(result, now, named)
-                self._watch.heed(outcome)
             except Exception as error:  # noqa: BLE001 - a bug in one outcome must not lose those behind it
                 self._say("an answer was not read", error)
                 outcome = NOT_READ
             self._tell(one, outcome)
 
     def _tell(self, one: _Waiting, outcome: Outcome) -> None:
-        """Report what became of a delivery."""
+        """Report what became of a delivery, then note what it says of the credential."""
         try:
             one.report(one.delivery, outcome)
+            self._watch.heed(outcome)
         except Exception as error:  # noqa: BLE001 - a bug in one outcome must not lose those behind it
             self._say("an outcome was not reported", error)
 

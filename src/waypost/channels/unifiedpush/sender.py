@@ -70,10 +70,9 @@ class UnifiedPushSender:
         )
         self._guard = EndpointGuard(self._section, ())
         self._loop: asyncio.AbstractEventLoop
-        self._services: PushServices | None = None
         self._posting: Posting | None = None
         self._watch = CredentialWatch(
-            self.credential, telemetry, lambda: self._services.connections() if self._services is not None else 0
+            self.credential, telemetry, lambda: self._posting.connections() if self._posting is not None else 0
         )
 
     async def start(self) -> None:
@@ -81,9 +80,9 @@ class UnifiedPushSender:
         self._loop = asyncio.get_running_loop()
         self._guard = EndpointGuard(self._section, self._settings.allow_endpoints)
         trusts = trusts_of(self._section, self._settings.ca_file)
-        self._services = PushServices(self._settings, self._identity(), trusts, self._loop, self._watch.saw)
+        services = PushServices(self._settings, self._identity(), trusts, self._loop, self._watch.saw)
         keys = SenderKeys(reuse_s=0.0)
-        self._posting = Posting(self._services, keys, self._address, _outcome, self._watch, self._clock)
+        self._posting = Posting(services, keys, self._address, _outcome, self._watch, self._clock)
 
     def send(self, batch: Sequence[Delivery], report: Report) -> None:
         """Begin to send; each delivery is reported exactly once, never before this returns."""

@@ -86,10 +86,9 @@ class WebPushSender:
         self._section = credential.section
         self._guard = EndpointGuard(self._section, ())
         self._loop: asyncio.AbstractEventLoop
-        self._services: PushServices | None = None
         self._posting: Posting | None = None
         self._watch = CredentialWatch(
-            self.credential, telemetry, lambda: self._services.connections() if self._services is not None else 0
+            self.credential, telemetry, lambda: self._posting.connections() if self._posting is not None else 0
         )
 
     async def start(self) -> None:
@@ -99,9 +98,9 @@ class WebPushSender:
         vapid = read_vapid(self._section, settings.vapid_private_key_file, settings.subject)
         self._guard = EndpointGuard(self._section, settings.allow_endpoints)
         trusts = trusts_of(self._section, settings.ca_file)
-        self._services = PushServices(settings, vapid, trusts, self._loop, self._watch.saw)
+        services = PushServices(settings, vapid, trusts, self._loop, self._watch.saw)
         keys = SenderKeys(reuse_s=REUSE_S if settings.reuse_sender_key else 0.0)
-        self._posting = Posting(self._services, keys, self._address, _outcome, self._watch, self._clock)
+        self._posting = Posting(services, keys, self._address, _outcome, self._watch, self._clock)
 
     def send(self, batch: Sequence[Delivery], report: Report) -> None:
         """Begin to send; each delivery is reported exactly once, never before this returns."""
