@@ -249,29 +249,33 @@ async def test_a_lock_that_is_not_let_go_of_is_waited_for_once_and_not_for_long(
 
 
 WITH_NOTHING_BEHIND = """
-import asyncio, mmap, sys
+import asyncio, ctypes, mmap, sys
 from hashlib import blake2b
-from itertools import count, pairwise
+from itertools import count
 from pathlib import Path
 from waypost.adapters.mapped import limiter
 from waypost.domain.limits import TokenBucket
 from waypost.runtime.clock import SystemClock
 
-def may_be_read_behind(path):
-    for mapped, behind in pairwise(Path("/proc/self/maps").read_text().splitlines()):
-        if mapped.endswith(path):
-            return mapped.split()[0].split("-")[1] == behind.split("-")[0] and behind.split()[1].startswith("r")
+PRIVATE_ANONYMOUS_HERE = 0x02 | 0x20 | 0x10  # MAP_PRIVATE, MAP_ANONYMOUS, MAP_FIXED
+map_page = ctypes.CDLL(None, use_errno=True).mmap
+map_page.restype, map_page.argtypes = ctypes.c_void_p, 2 * [ctypes.c_size_t] + 3 * [ctypes.c_int] + [ctypes.c_long]
+
+def let_nothing_be_read_behind(path):
+    places = [line.split() for line in Path("/proc/self/maps").read_text().splitlines()]
+    end = next(place[0].split("-")[1] for place in places if place[-1] == path)
+    if any(place[0].startswith(end + "-") and not place[-1].startswith(sys.argv[1]) for place in places):
+        return False  # something of somebody else's
+    return map_page(int(end, 16), mmap.PAGESIZE, 0, PRIVATE_ANONYMOUS_HERE, -1, 0) == int(end, 16)
 
 kept = []
-for n in range(100):  # the system chooses the places, often one before what was mapped last
-    kept.append(mmap.mmap(-1, mmap.PAGESIZE, prot=0))
-    path = f"{sys.argv[1]}{n}"
-    taker = limiter.MappedLimiter(Path(path), SystemClock())
-    if not may_be_read_behind(path):
+for n in range(100):  # the system chooses the places, often before or behind what was mapped last, which is ours then
+    taker = limiter.MappedLimiter(Path(f"{sys.argv[1]}{n}"), SystemClock())
+    if let_nothing_be_read_behind(f"{sys.argv[1]}{n}"):
         break
     kept.append(taker)
 else:
-    sys.exit("behind the file was always something that may be read")
+    sys.exit("behind the file was always something of somebody else's")
 
 async def take_from_the_last_row():
     last = limiter.BUCKET_ROWS - 1
