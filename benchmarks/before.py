@@ -10,10 +10,8 @@ import os
 import statistics
 import subprocess
 import sys
-import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +58,8 @@ def _earlier() -> Path:
         if packed.returncode != 0:
             raise MissingProgram(f"a clone that has the commit {COMMIT}")
         made = folder.with_suffix(".part")
-        with tarfile.open(fileobj=BytesIO(packed.stdout)) as archive:
-            archive.extractall(made, filter="data")
+        made.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["tar", "--extract", "--directory", str(made)], input=packed.stdout, check=True)
         made.rename(folder)
     return folder
 
