@@ -17,6 +17,8 @@ from waypost.ports.journal import Journal
 
 READER = "registry"
 PAGE = 200
+TOLD_TOGETHER = 500
+"""Deliveries of which the registry is told before the next rows are looked through: others want their turn, too."""
 
 News = TypeVar("News", Eviction, Use)
 Result = TypeVar("Result")
@@ -78,19 +80,23 @@ async def report(journal: Journal, devices: Devices, deleting: Collection[AppId]
     rows = await journal.read(await journal.position(READER), PAGE)
     if not rows:
         return Reported()
-    deliveries: list[DeliveryMoved] = []
+    evicted = 0
+    failed: list[Unreported] = []
     ended: list[tuple[AppId, NotificationStatus]] = []
+    deliveries: list[DeliveryMoved] = []
     for row in rows:
         for move in row.moves:
             if isinstance(move, DeliveryMoved):
                 deliveries.append(move)
             elif move.after in FINAL:
                 ended.append((move.app, move.after))
-    news = registry_news(deliveries, deleting)
-    failed: list[Unreported] = []
-    evicted = sum([len(gone) for gone in await _told(devices.evict, news.evictions, failed)])
-    await _told(devices.touch, news.uses, failed)
-    await journal.advance(READER, rows[-1].position)
+        if len(deliveries) < TOLD_TOGETHER and row is not rows[-1]:
+            continue
+        news = registry_news(deliveries, deleting)
+        evicted += sum([len(gone) for gone in await _told(devices.evict, news.evictions, failed)])
+        await _told(devices.touch, news.uses, failed)
+        await journal.advance(READER, row.position)
+        deliveries.clear()
     return Reported(len(rows), evicted, tuple(failed), tuple(ended))
 
 

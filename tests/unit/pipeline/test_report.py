@@ -13,14 +13,16 @@ from tests.shows import shows
 from tests.unit.runtime.bench import APP, LaneBench
 from waypost.domain.channel import Channel
 from waypost.domain.device import USE_NOTED_MS, Platform, Registration
+from waypost.domain.errors import Unavailable
 from waypost.domain.ids import AppId, DeviceId, NotificationId, UserId, token_hash
 from waypost.domain.moves import DeliveryMoved
 from waypost.domain.notification import Lane
 from waypost.domain.outcome import Gone, Taken
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import SECOND_MS, Instant
-from waypost.pipeline.report import READER, Unreported, registry_news, report
-from waypost.ports.devices import Eviction
+from waypost.pipeline.report import READER, TOLD_TOGETHER, Unreported, registry_news, report
+from waypost.ports.devices import Eviction, Use
+from waypost.ports.journal import JournalRow
 from waypost.runtime.delivery_context import DeliveryContext
 
 pytestmark = pytest.mark.asyncio
@@ -166,24 +168,61 @@ async def test_a_successful_send_moves_the_last_use(bench: RegistryBench) -> Non
     assert used == {"token-ann-apns": bench.clock.now(), "token-ann-fcm": bench.began}
 
 
+def use_of(user: str, at: int) -> DeliveryMoved:
+    """Make the move of a delivery by which a device was used."""
+    to = (APP, NotificationId(bytes(16)), UserId(user), 0, DeviceId("d"), 1)
+    return DeliveryMoved(*to, DeliveryStatus.PENDING, DeliveryStatus.SENT, Instant(at), is_use=True)
+
+
+class LongPage:
+    """A journal with one page that tells of many uses, and the registry that is told of them."""
+
+    def __init__(self, rows: int, uses_a_row: int) -> None:
+        users = iter(range(rows * uses_a_row))
+        moves = [tuple(use_of(f"user {next(users)}", 1) for _ in range(uses_a_row)) for _ in range(rows)]
+        self.rows = [JournalRow(n, each) for n, each in enumerate(moves, start=1)]
+        self.reached = 0
+        self.told: list[int] = []
+        self.away_after = rows
+
+    async def position(self, _: str) -> int:
+        """Return the last row that was told of."""
+        return self.reached
+
+    async def read(self, after: int, n: int) -> list[JournalRow]:
+        """Read what comes after that."""
+        return self.rows[after : after + n]
+
+    async def advance(self, _: str, position: int) -> None:
+        """Note it."""
+        self.reached = position
+
+    async def evict(self, evictions: Sequence[Eviction]) -> None:
+        """Refuse: there are none."""
+        raise NotImplementedError(evictions)
+
+    async def touch(self, uses: Sequence[Use]) -> None:
+        """Count the uses told together, or be away."""
+        if len(self.told) == self.away_after:
+            raise Unavailable("away")
+        self.told.append(len(uses))
+
+
+async def test_the_registry_is_told_of_a_long_page_in_parts_and_after_an_error_of_the_rest_alone() -> None:
+    page: Any = LongPage(rows=8, uses_a_row=TOLD_TOGETHER // 2)
+    page.away_after = 2
+    with pytest.raises(Unavailable):
+        await report(page, page)
+    assert (page.told, page.reached) == ([TOLD_TOGETHER] * 2, 4)
+    page.away_after = 4
+    assert (await report(page, page)).rows == 4
+    assert (page.told, page.reached) == ([TOLD_TOGETHER] * 4, 8)
+
+
 async def test_uses_come_in_the_order_of_the_registry() -> None:
     """Each once, with the latest time: so each page of it is written once."""
     said = [("bob", 3), ("ann", 1), ("bob", 2), ("cyd", 4), ("ann", 5)]
-    moves = [
-        DeliveryMoved(
-            APP,
-            NotificationId(bytes(16)),
-            UserId(user),
-            0,
-            DeviceId("d"),
-            1,
-            DeliveryStatus.PENDING,
-            DeliveryStatus.SENT,
-            Instant(at),
-            is_use=True,
-        )
-        for user, at in said
-    ]
+    moves = [use_of(user, at) for user, at in said]
     assert [(use.user_id, use.at) for use in registry_news(moves).uses] == [("ann", 5), ("bob", 3), ("cyd", 4)]
 
 

@@ -80,7 +80,7 @@ class Posting:
         self._watch = watch
         self._clock = clock
         self._loop = asyncio.get_running_loop()
-        self._turns = Turns(self._take)
+        self._turns = Turns(self._take, clock.monotonic)
 
     def add(self, delivery: Delivery, shared: Shared, until: Until, report: Report) -> None:
         """Queue a delivery; it is reported exactly once, never before this returns."""

@@ -10,7 +10,10 @@ from typing import Final, Generic, TypeVar
 W = TypeVar("W")
 
 TURN: Final = 32
-"""Messages encrypted in one turn of the loop: each takes about 0.15 ms, and others want their turn, too."""
+"""The most pieces in one turn of the loop."""
+_LEAST: Final = 4
+_TURN_S: Final = 0.004
+"""Seconds that a turn is meant to take at most, since others want theirs, too: 32 messages, or fewer on a busy core."""
 
 
 class Turns(Generic[W]):
@@ -18,13 +21,16 @@ class Turns(Generic[W]):
     between.
 
     What is added in turns of the loop that follow each other is done together, up to the number of one turn: each
-    change between encryption and the rest costs both their caches.
+    change between encryption and the rest costs both their caches. That number follows how long the last turn took.
     """
 
-    def __init__(self, do: Callable[[Sequence[W]], None]) -> None:
+    def __init__(self, do: Callable[[Sequence[W]], None], now_s: Callable[[], float]) -> None:
+        """Create it; *now_s* is a clock that never goes back."""
         self._do = do
+        self._now_s = now_s
         self._waiting: deque[W] = deque()
         self._grew = False
+        self._at_once = TURN
 
     def add(self, one: W) -> None:
         """Queue a piece to be done in its turn."""
@@ -39,15 +45,19 @@ class Turns(Generic[W]):
             self._do(self._next())
 
     def _take_turn(self) -> None:
-        if self._grew and len(self._waiting) < TURN:
+        loop = asyncio.get_running_loop()
+        if self._grew and len(self._waiting) < self._at_once:
             self._grew = False
-            asyncio.get_running_loop().call_soon(self._take_turn)
+            loop.call_soon(self._take_turn)
             return
         some = self._next()
         if self._waiting:
-            asyncio.get_running_loop().call_soon(self._take_turn)
+            loop.call_soon(self._take_turn)
         if some:
+            began_s = self._now_s()
             self._do(some)
+            each_s = (self._now_s() - began_s) / len(some)
+            self._at_once = TURN if each_s * TURN <= _TURN_S else max(_LEAST, int(_TURN_S / each_s))
 
     def _next(self) -> list[W]:
-        return [self._waiting.popleft() for _ in range(min(TURN, len(self._waiting)))]
+        return [self._waiting.popleft() for _ in range(min(self._at_once, len(self._waiting)))]

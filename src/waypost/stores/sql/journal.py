@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Collection, Sequence
 from typing import cast
@@ -39,6 +40,8 @@ _NOTE_DROPPED = (
 )
 """It never goes back, whoever comes late."""
 
+_BYTES_A_TURN = 64 * 1024
+"""The most bytes of rows that are decoded in one turn of the event loop: some 600 moves, a millisecond."""
 _NOTHING = msgspec.msgpack.encode(())
 _now_s = time.monotonic
 _changes = msgspec.msgpack.Decoder(tuple[Moved | ActionTaken, ...])
@@ -59,7 +62,15 @@ class SqlJournal:
         if naming is not None:
             sought = [each.encode() for each in naming]
             rows = [(at, changes if any(each in changes for each in sought) else _NOTHING) for at, changes in rows]
-        return [_row(position, self._changes_in(position, changes)) for position, changes in rows]
+        read: list[JournalRow] = []
+        size = 0
+        for position, changes in rows:
+            size += len(changes)
+            if size > _BYTES_A_TURN:
+                size = 0
+                await asyncio.sleep(0)
+            read.append(_row(position, self._changes_in(position, changes)))
+        return read
 
     def _changes_in(self, position: int, changes: bytes) -> tuple[Moved | ActionTaken, ...]:
         """Read what a row says; nothing of one that cannot be read, so that those behind it are."""

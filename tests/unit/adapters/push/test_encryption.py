@@ -72,6 +72,12 @@ def test_key_pair_and_salt_are_new_for_each_message() -> None:
     assert first[21:86] != second[21:86]
 
 
+def test_salts_are_drawn_many_at_once_and_given_once() -> None:
+    salts = [new_salt() for _ in range(1_000)]
+    assert len(set(salts)) == 1_000
+    assert {len(each) for each in salts} == {16}
+
+
 def test_a_key_pair_is_used_for_an_hour_where_the_setting_says_so_and_the_salt_never_again() -> None:
     keys = SenderKeys(reuse_s=3600)
     first, second = sealed(PLAINTEXT, keys.next(1.0)), sealed(PLAINTEXT, keys.next(3600.0))

@@ -12,6 +12,11 @@ from waypost.channels.push.turns import TURN, Turns
 pytestmark = pytest.mark.asyncio
 
 
+def at_once() -> float:
+    """Return what a clock shows where nothing takes any time."""
+    return 0.0
+
+
 async def rested(turns: int = 10) -> None:
     """Let the loop turn so often."""
     for _ in range(turns):
@@ -20,7 +25,7 @@ async def rested(turns: int = 10) -> None:
 
 async def test_what_comes_in_turns_that_follow_each_other_is_done_together_and_nothing_before_add_returned() -> None:
     done: list[list[int]] = []
-    turns: Turns[int] = Turns(lambda some: done.append(list(some)))
+    turns: Turns[int] = Turns(lambda some: done.append(list(some)), at_once)
     for n in range(3):
         turns.add(2 * n)
         turns.add(2 * n + 1)
@@ -35,7 +40,7 @@ async def test_what_comes_in_turns_that_follow_each_other_is_done_together_and_n
 
 async def test_a_turn_has_no_more_than_its_number_and_waits_for_nothing_once_it_has_it() -> None:
     done: list[int] = []
-    turns: Turns[int] = Turns(lambda some: done.append(len(some)))
+    turns: Turns[int] = Turns(lambda some: done.append(len(some)), at_once)
     for n in range(2 * TURN + 1):
         turns.add(n)
     others: list[int] = []
@@ -49,7 +54,7 @@ async def test_a_turn_has_no_more_than_its_number_and_waits_for_nothing_once_it_
 
 async def test_what_never_ends_to_come_is_done_all_the_same() -> None:
     done: list[int] = []
-    turns: Turns[int] = Turns(lambda some: done.append(len(some)))
+    turns: Turns[int] = Turns(lambda some: done.append(len(some)), at_once)
     for n in range(3 * TURN):
         turns.add(n)
         await asyncio.sleep(0)
@@ -66,7 +71,7 @@ async def test_a_surprise_stops_none_of_those_behind_it() -> None:
             raise RuntimeError("a bug")
         done.extend(some)
 
-    turns: Turns[int] = Turns(do)
+    turns: Turns[int] = Turns(do, at_once)
     for n in range(TURN + 3):
         turns.add(n)
     await rested()
@@ -76,10 +81,30 @@ async def test_a_surprise_stops_none_of_those_behind_it() -> None:
 
 async def test_what_waits_is_done_at_the_end() -> None:
     done: list[int] = []
-    turns: Turns[int] = Turns(done.extend)
+    turns: Turns[int] = Turns(done.extend, at_once)
     for n in range(TURN + 3):
         turns.add(n)
     turns.finish()
     assert done == list(range(TURN + 3))
     await rested()
     assert len(done) == TURN + 3
+
+
+async def test_where_the_work_takes_long_fewer_are_done_in_a_turn_until_it_is_quick_again() -> None:
+    now_s, each_s, done = 0.0, 0.001, list[int]()
+
+    def do(some: Sequence[int]) -> None:
+        nonlocal now_s
+        now_s += each_s * len(some)
+        done.append(len(some))
+
+    turns: Turns[int] = Turns(do, lambda: now_s)
+    for n in range(TURN + 8):
+        turns.add(n)
+    await rested()
+    assert done == [TURN, 4, 4], "four take the four milliseconds of a turn"
+    each_s = 0.0001
+    for n in range(4 + TURN):
+        turns.add(n)
+    await rested()
+    assert done[3:] == [4, TURN]
