@@ -59,7 +59,7 @@ def _earlier() -> Path:
             raise MissingProgram(f"a clone that has the commit {COMMIT}")
         made = folder.with_suffix(".part")
         made.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["tar", "--extract", "--directory", str(made)], input=packed.stdout, check=True)
+        subprocess.run(["tar", "--extract", "--file=-", "--directory", str(made)], input=packed.stdout, check=True)
         made.rename(folder)
     return folder
 

@@ -257,19 +257,21 @@ from waypost.adapters.mapped import limiter
 from waypost.domain.limits import TokenBucket
 from waypost.runtime.clock import SystemClock
 
-PRIVATE_ANONYMOUS_HERE = 0x02 | 0x20 | 0x10  # MAP_PRIVATE, MAP_ANONYMOUS, MAP_FIXED
-map_page = ctypes.CDLL(None, use_errno=True).mmap
+PRIVATE_ANONYMOUS, HERE, HERE_IF_FREE = 0x02 | 0x20, 0x10, 0x100000  # the flags of Linux
+map_page = ctypes.CDLL(None).mmap
 map_page.restype, map_page.argtypes = ctypes.c_void_p, 2 * [ctypes.c_size_t] + 3 * [ctypes.c_int] + [ctypes.c_long]
 
 def let_nothing_be_read_behind(path):
-    places = [line.split() for line in Path("/proc/self/maps").read_text().splitlines()]
+    places = [line.split(maxsplit=5) for line in Path("/proc/self/maps").read_text().splitlines()]
     end = next(place[0].split("-")[1] for place in places if place[-1] == path)
-    if any(place[0].startswith(end + "-") and not place[-1].startswith(sys.argv[1]) for place in places):
+    behind = next((place[-1] for place in places if place[0].startswith(end + "-")), None)
+    if behind is not None and not behind.startswith(sys.argv[1]):
         return False  # something of somebody else's
-    return map_page(int(end, 16), mmap.PAGESIZE, 0, PRIVATE_ANONYMOUS_HERE, -1, 0) == int(end, 16)
+    flags = PRIVATE_ANONYMOUS | (HERE_IF_FREE if behind is None else HERE)
+    return map_page(int(end, 16), mmap.PAGESIZE, 0, flags, -1, 0) == int(end, 16)
 
 kept = []
-for n in range(100):  # the system chooses the places, often before or behind what was mapped last, which is ours then
+for n in range(100):  # the system chooses the places, often beside the file mapped last, which is one of ours
     taker = limiter.MappedLimiter(Path(f"{sys.argv[1]}{n}"), SystemClock())
     if let_nothing_be_read_behind(f"{sys.argv[1]}{n}"):
         break

@@ -132,7 +132,7 @@ def _drop_outcomes() -> None:
 
 def _tell_no_dead_tokens() -> None:
     """Keep devices whose tokens are dead."""
-    _put(report, "registry_news", lambda moves: report.RegistryNews((), ()))
+    _put(report, "registry_news", lambda moves, deleting: report.RegistryNews((), ()))
 
 
 def _tell_twice() -> None:

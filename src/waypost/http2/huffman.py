@@ -121,8 +121,8 @@ _MIRRORED: Final = bytes([int(f"{byte:08b}"[::-1], 2) for byte in range(256)])
 _FIFTEEN_ONES: Final = b"\xff\xfe"
 # With less room than the longest match of DEFLATE zlib goes symbol by symbol on a slower way.
 _ROOM_BYTES: Final = 300
-# To begin costs as much as 16 bytes in the automaton; but zlib lets go of the interpreter, which a busy thread is then
-# woken for, and may keep: beside one that costs as much as a hundred bytes.
+# To begin costs as much as 16 bytes in the automaton. But zlib lets other threads run meanwhile, and a busy one may
+# keep the interpreter, which costs as much as a hundred bytes: 64 lies between.
 _WORTH_BYTES: Final = 64
 
 

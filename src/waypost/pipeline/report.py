@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import TypeVar
 
@@ -17,8 +18,8 @@ from waypost.ports.journal import Journal
 
 READER = "registry"
 PAGE = 200
-TOLD_TOGETHER = 500
-"""Deliveries of which the registry is told before the next rows are looked through: others want their turn, too."""
+PART = 500
+"""Moves after which the registry is told, before the next rows are looked through: others want their turn, too."""
 
 News = TypeVar("News", Eviction, Use)
 Result = TypeVar("Result")
@@ -80,7 +81,7 @@ async def report(journal: Journal, devices: Devices, deleting: Collection[AppId]
     rows = await journal.read(await journal.position(READER), PAGE)
     if not rows:
         return Reported()
-    evicted = 0
+    evicted = looked_through = 0
     failed: list[Unreported] = []
     ended: list[tuple[AppId, NotificationStatus]] = []
     deliveries: list[DeliveryMoved] = []
@@ -90,13 +91,16 @@ async def report(journal: Journal, devices: Devices, deleting: Collection[AppId]
                 deliveries.append(move)
             elif move.after in FINAL:
                 ended.append((move.app, move.after))
-        if len(deliveries) < TOLD_TOGETHER and row is not rows[-1]:
+        looked_through += len(row.moves)
+        if looked_through < PART and row is not rows[-1]:
             continue
         news = registry_news(deliveries, deleting)
         evicted += sum([len(gone) for gone in await _told(devices.evict, news.evictions, failed)])
         await _told(devices.touch, news.uses, failed)
-        await journal.advance(READER, row.position)
+        await asyncio.sleep(0)
+        looked_through = 0
         deliveries.clear()
+    await journal.advance(READER, rows[-1].position)
     return Reported(len(rows), evicted, tuple(failed), tuple(ended))
 
 

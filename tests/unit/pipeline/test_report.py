@@ -20,7 +20,7 @@ from waypost.domain.notification import Lane
 from waypost.domain.outcome import Gone, Taken
 from waypost.domain.status import DeliveryStatus
 from waypost.domain.time import SECOND_MS, Instant
-from waypost.pipeline.report import READER, TOLD_TOGETHER, Unreported, registry_news, report
+from waypost.pipeline.report import PART, READER, Unreported, registry_news, report
 from waypost.ports.devices import Eviction, Use
 from waypost.ports.journal import JournalRow
 from waypost.runtime.delivery_context import DeliveryContext
@@ -208,15 +208,15 @@ class LongPage:
         self.told.append(len(uses))
 
 
-async def test_the_registry_is_told_of_a_long_page_in_parts_and_after_an_error_of_the_rest_alone() -> None:
-    page: Any = LongPage(rows=8, uses_a_row=TOLD_TOGETHER // 2)
+async def test_the_registry_is_told_of_a_long_page_in_parts_and_after_an_error_of_all_of_it_again() -> None:
+    page: Any = LongPage(rows=8, uses_a_row=PART // 2)
     page.away_after = 2
     with pytest.raises(Unavailable):
         await report(page, page)
-    assert (page.told, page.reached) == ([TOLD_TOGETHER] * 2, 4)
-    page.away_after = 4
-    assert (await report(page, page)).rows == 4
-    assert (page.told, page.reached) == ([TOLD_TOGETHER] * 4, 8)
+    assert (page.told, page.reached) == ([PART] * 2, 0)
+    page.away_after = 6
+    assert (await report(page, page)).rows == 8
+    assert (page.told, page.reached) == ([PART] * 6, 8)
 
 
 async def test_uses_come_in_the_order_of_the_registry() -> None:

@@ -12,8 +12,9 @@ W = TypeVar("W")
 TURN: Final = 32
 """The most pieces in one turn of the loop."""
 _LEAST: Final = 4
+"""The fewest pieces in one turn, where more wait."""
 _TURN_S: Final = 0.004
-"""Seconds that a turn is meant to take at most, since others want theirs, too: 32 messages, or fewer on a busy core."""
+"""Seconds that a turn is meant to take at most, since others want theirs, too: about 25 messages with fresh keys."""
 
 
 class Turns(Generic[W]):

@@ -41,7 +41,7 @@ _NOTE_DROPPED = (
 """It never goes back, whoever comes late."""
 
 _BYTES_A_TURN = 64 * 1024
-"""The most bytes of rows that are decoded in one turn of the event loop: some 600 moves, a millisecond."""
+"""The most bytes of rows that are decoded in one turn of the event loop, or one row: some 600 moves, a millisecond."""
 _NOTHING = msgspec.msgpack.encode(())
 _now_s = time.monotonic
 _changes = msgspec.msgpack.Decoder(tuple[Moved | ActionTaken, ...])
@@ -67,7 +67,7 @@ class SqlJournal:
         for position, changes in rows:
             size += len(changes)
             if size > _BYTES_A_TURN:
-                size = 0
+                size = len(changes)
                 await asyncio.sleep(0)
             read.append(_row(position, self._changes_in(position, changes)))
         return read

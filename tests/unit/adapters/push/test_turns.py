@@ -91,7 +91,7 @@ async def test_what_waits_is_done_at_the_end() -> None:
 
 
 async def test_where_the_work_takes_long_fewer_are_done_in_a_turn_until_it_is_quick_again() -> None:
-    now_s, each_s, done = 0.0, 0.001, list[int]()
+    now_s, each_s, done = 0.0, 2**-11, list[int]()
 
     def do(some: Sequence[int]) -> None:
         nonlocal now_s
@@ -99,12 +99,17 @@ async def test_where_the_work_takes_long_fewer_are_done_in_a_turn_until_it_is_qu
         done.append(len(some))
 
     turns: Turns[int] = Turns(do, lambda: now_s)
-    for n in range(TURN + 8):
+    for n in range(TURN + 16):
         turns.add(n)
     await rested()
-    assert done == [TURN, 4, 4], "four take the four milliseconds of a turn"
+    assert done == [TURN, 8, 8], "eight take the four milliseconds of a turn"
+    each_s = 0.01
+    for n in range(8 + 8):
+        turns.add(n)
+    await rested()
+    assert done[3:] == [8, 4, 4], "four at least"
     each_s = 0.0001
     for n in range(4 + TURN):
         turns.add(n)
     await rested()
-    assert done[3:] == [4, TURN]
+    assert done[6:] == [4, TURN]
