@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,9 +24,9 @@ from waypost.bench.stores import connected
 
 USERS = 400
 BATCH = 100
-WARM_UP, MEASURED, AT_ONCE = 4, 6, 2
-"""Batches; so many are measured in each round, so many of them at once."""
-ROUNDS, MOST_ROUNDS = 3, 20
+WARM_UP, MEASURED = 4, 6
+"""Batches; so many are measured in each round."""
+ROUNDS, MOST_ROUNDS = 3, 60
 """At least, and at most where none was within the bound yet."""
 
 
@@ -51,17 +53,17 @@ async def test_a_delivery_costs_a_bounded_multiple_of_a_loop(tmp_path: Path, tab
     """One worker, one iOS device a user, from REST to receipts; the lab has a process of its own and is not counted.
 
     What else the machine does only ever adds: so one round within its bound is enough, and there are more of them while
-    there is none. A round is held to its own loop, the quickest of those before, between and after its batches: hosts
-    change their speed within seconds, to half of it, and another round's loop was another machine's.
+    there is none. A round is held to the quicker loop of its own and of the round before: hosts change their speed
+    within seconds, to half of it, and the loop of a round long ago was another machine's.
     """
     async with running(tmp_path, workers=1) as service:
         with connected(f"sqlite:///{service.store_path}") as connection:
             register(connection, iphones(USERS))
         await _delivered(service, 0, WARM_UP)
         rounds: list[Round] = []
-        while len(rounds) < ROUNDS or (len(rounds) < MOST_ROUNDS and min(map(Round.against_its_bound, rounds)) >= 1):
+        while len(rounds) < ROUNDS or (len(rounds) < MOST_ROUNDS and _best(rounds).against_its_bound() >= 1):
             rounds.append(await _measured(service, WARM_UP + len(rounds) * MEASURED))
-    best = min(rounds, key=Round.against_its_bound)
+    best = _best(rounds)
     most = bounds.bound(bounds.DELIVERY, best.others)
     table(
         "CPU of a delivery",
@@ -75,18 +77,23 @@ async def test_a_delivery_costs_a_bounded_multiple_of_a_loop(tmp_path: Path, tab
     assert bounds.DELIVERY * bounds.FLOOR < best.ratio < most
 
 
+def _best(rounds: Sequence[Round]) -> Round:
+    """Find the round that is the least against its bound, each with the quicker loop of it and of the one before."""
+    before_us = [math.inf, *(each.loop_us for each in rounds)]
+    held = [replace(each, loop_us=min(each.loop_us, us)) for each, us in zip(rounds, before_us, strict=False)]
+    return min(held, key=Round.against_its_bound)
+
+
 async def _measured(service: Service, first: int) -> Round:
-    """CPU of a delivery, of a turn of the loop among them, and what neither of us nor the lab had."""
+    """CPU of a delivery, of a turn of the loop around them, and what neither of us nor the lab had."""
     ours = (os.getpid(), service.pid, service.lab.pid)
-    loop_us = [calibration_us()]
+    loop_us = calibration_us()
     before, busy_before_s, began_s = [cpu_s(pid) for pid in ours], busy_s(), time.perf_counter()
-    for part in range(0, MEASURED, AT_ONCE):
-        await _delivered(service, first + part, AT_ONCE)
-        loop_us.append(calibration_us())
+    await _delivered(service, first, MEASURED)
     spent = [cpu_s(pid) - at for pid, at in zip(ours, before, strict=True)]
     others_s = busy_s() - busy_before_s - sum(spent)
     others = min(1.0, max(0.0, others_s / (time.perf_counter() - began_s) / CORES))
-    return Round(spent[1] / (MEASURED * BATCH) * 1e6, min(loop_us), others)
+    return Round(spent[1] / (MEASURED * BATCH) * 1e6, min(loop_us, calibration_us()), others)
 
 
 async def _delivered(service: Service, first: int, batches: int) -> None:
