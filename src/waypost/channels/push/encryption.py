@@ -19,6 +19,11 @@ PLAINTEXT_LIMIT_BYTES = RECORD_BYTES - HEADER_BYTES - 17
 """A push service must take 4,096 bytes of body (RFC 8030 section 7.2): less header, delimiter and tag."""
 _LAST_RECORD = b"\x02"
 _POINT_BYTES = 65
+_SALT_BYTES = 16
+_SALTS_AT_ONCE = 256
+"""The salts for which the system is asked at once."""
+_drawn: list[bytes] = []
+"""The salts that are drawn and not used yet."""
 _SIZES = RECORD_BYTES.to_bytes(4, "big") + bytes((_POINT_BYTES,))
 _ECDH = ec.ECDH()
 _BLOCK_BYTES = 64
@@ -53,11 +58,6 @@ class SenderKeys:
             self._key = ec.generate_private_key(CURVE)
             self._renew_at_s = now_s + self._reuse_s
         return self._key
-
-
-_SALT_BYTES = 16
-_SALTS_AT_ONCE = 256
-_drawn: list[bytes] = []
 
 
 def new_salt() -> bytes:

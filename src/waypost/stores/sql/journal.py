@@ -65,10 +65,10 @@ class SqlJournal:
         read: list[JournalRow] = []
         size = 0
         for position, changes in rows:
-            size += len(changes)
-            if size > _BYTES_A_TURN:
-                size = len(changes)
+            if size and size + len(changes) > _BYTES_A_TURN:
+                size = 0
                 await asyncio.sleep(0)
+            size += len(changes)
             read.append(_row(position, self._changes_in(position, changes)))
         return read
 
